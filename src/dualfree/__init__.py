@@ -1,0 +1,12 @@
+"""dualfree: L2-regularised linear models, trained to a certified optimum."""
+
+from .certificate import Certificate, certify
+from .losses import Loss
+from .problem import Problem
+from .result import Result
+from .solvers import SOLVERS, State, solve
+from .status import Status
+from .trace import Trace
+
+__all__ = ["SOLVERS", "Certificate", "Loss", "Problem", "Result", "State", "Status", "Trace", "certify", "solve"]
+__version__ = "0.1.0"

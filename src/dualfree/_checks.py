@@ -1,0 +1,133 @@
+"""Checks of what a user passes in. Each error is one sentence that names the argument, the value and what to do."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_CHUNK = 1 << 20
+
+
+def real_number(name: str, value: Any, *, low: float = -math.inf, strict: bool = False, finite: bool = True) -> float:
+    """Return `value` as a float; it must be a real number, at least (or, if `strict`, above) `low`."""
+    wanted = f"{name} must be a{' finite' if finite else ''} number"
+    if low != -math.inf:
+        wanted += f" {'>' if strict else '≥'} {low:g}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{wanted}, got {value!r} of type {type(value).__name__}.")
+    number = float(value)
+    if math.isnan(number) or (finite and math.isinf(number)) or number < low or (strict and number == low):
+        raise ValueError(f"{wanted}, got {value!r}.")
+    return number
+
+
+def whole_number(name: str, value: Any, *, low: int) -> int:
+    """Return `value` as an int that is at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number ≥ {low}, got {value!r} of type {type(value).__name__}.")
+    if value < low:
+        raise ValueError(f"{name} must be a whole number ≥ {low}, got {value!r}.")
+    return int(value)
+
+
+def one_of(name: str, value: Any, known: Iterable[str]) -> str:
+    """Return `value`, which must be one of the strings `known`; otherwise suggest the nearest."""
+    known = list(known)
+    if isinstance(value, str) and value in known:
+        return value
+    listed = ", ".join(repr(k) for k in known)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be one of {listed}, got {value!r}.")
+    raise ValueError(f"{name} {value!r} is unknown.{near_match(value, known)} Known: {listed}.")
+
+
+def near_match(value: str, known: Iterable[str]) -> str:
+    """Return ' Did you mean …?' for the nearest known name, or nothing."""
+    near = difflib.get_close_matches(value, list(known), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def finite_matrix(X: Any) -> Any:
+    """Return X as a C-order float array or canonical CSR matrix; copied only where its form has to change."""
+    if scipy.sparse.issparse(X):
+        matrix = X if X.format == "csr" else X.tocsr()
+        if matrix.ndim != 2:
+            raise ValueError(f"X must have two dimensions, got {matrix.ndim}.")
+        if matrix.dtype not in (np.float32, np.float64):
+            if matrix.dtype.kind not in "biuf":
+                raise TypeError(f"X must hold real numbers, got dtype {matrix.dtype}.")
+            matrix = matrix.astype(np.float64)
+        if not matrix.has_canonical_format:
+            # Duplicate entries of a row would make its norm wrong; ‖x_i‖² decides the step sizes.
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        bad = _first_not_finite(matrix.data)
+        if bad is not None:
+            row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
+            _not_finite("X", matrix.data[bad], f"row {row}, column {matrix.indices[bad]}")
+    else:
+        if hasattr(X, "to_numpy"):
+            X = X.to_numpy()
+        matrix = np.asarray(X)
+        if matrix.dtype == object or matrix.dtype.kind not in "biuf":
+            try:
+                matrix = matrix.astype(np.float64)
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"X must hold real numbers, got dtype {matrix.dtype}: {error}.") from None
+        if matrix.dtype not in (np.float32, np.float64):
+            matrix = matrix.astype(np.float64)
+        if matrix.ndim != 2:
+            raise ValueError(
+                f"X must have two dimensions (rows are samples), got shape {matrix.shape}. "
+                "Reshape one sample with X.reshape(1, -1), one feature with X.reshape(-1, 1)."
+            )
+        matrix = np.ascontiguousarray(matrix)
+        bad = _first_not_finite(matrix.reshape(-1))
+        if bad is not None:
+            row, column = divmod(bad, matrix.shape[1])
+            _not_finite("X", matrix[row, column], f"row {row}, column {column}")
+    n, d = matrix.shape
+    if n == 0 or d == 0:
+        raise ValueError(f"X must have at least one row and one column, got shape {matrix.shape}.")
+    return matrix
+
+
+def finite_vector(name: str, values: Any, length: int | None = None) -> Array:
+    """Return `values` as a contiguous float64 vector of that length without NaN or infinity."""
+    vector = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    if vector.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {vector.shape}.")
+    if length is not None and vector.size != length:
+        raise ValueError(f"{name} must have one entry per row of X ({length}), got {vector.size}.")
+    if vector.dtype.kind not in "biuf":
+        try:
+            vector = vector.astype(np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(f"{name} must hold real numbers, got dtype {vector.dtype}.") from None
+    vector = np.ascontiguousarray(vector, dtype=np.float64)
+    bad = _first_not_finite(vector)
+    if bad is not None:
+        _not_finite(name, vector[bad], f"row {bad}")
+    return vector
+
+
+def _first_not_finite(values: Array) -> int | None:
+    """Return the position of the first NaN or infinity; a block at a time, so that no array of flags is made."""
+    for start in range(0, values.size, _CHUNK):
+        block = np.isfinite(values[start : start + _CHUNK])
+        if not block.all():
+            return start + int(np.argmin(block))
+    return None
+
+
+def _not_finite(name: str, value: Any, where: str) -> None:
+    kind = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(f"{name} contains {kind} ({where}). Remove or impute such entries first.")

@@ -1,0 +1,86 @@
+"""How the kernels are compiled, and how the machine code is kept between processes.
+
+Two decorators. :func:`kernel` marks an entry point that Python calls: its machine code is cached on disk, so that a new
+process loads it instead of compiling it. :func:`device` marks a piece that only kernels call: it is compiled into them.
+
+Numba's own cache looks at the file of the cached function alone. A kernel here is made of pieces from other files (the
+row view, the losses), so an edit there would leave stale machine code behind: a silent wrong answer. The cache key
+therefore also holds a stamp of every source file of the package.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core.caching import FunctionCache
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Sums may be re-associated so that dot products use vector registers; nothing else is relaxed (no assumption about NaN,
+# infinity or signed zero). Any order of summation obeys the error bounds that the certificate uses.
+REASSOCIATE = frozenset({"reassoc", "contract"})
+
+
+@functools.cache
+def _source_stamp() -> tuple[tuple[str, int, int], ...]:
+    root = Path(__file__).parent
+    stamp = []
+    for folder in (root, root / "losses", root / "sampling", root / "solvers"):
+        for entry in os.scandir(folder):
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                stamp.append((entry.name, status.st_mtime_ns, status.st_size))
+    return tuple(sorted(stamp))
+
+
+class _Announcement:
+    """Says once per process that a compilation is under way, because the first one takes seconds."""
+
+    made = False
+
+    @classmethod
+    def make(cls) -> None:
+        if cls.made or os.environ.get("DUALFREE_QUIET"):
+            return
+        cls.made = True
+        print(
+            "dualfree: compiling kernels for this machine (some seconds, once; set DUALFREE_QUIET=1 to hide this line)",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+class _PackageCache(FunctionCache):  # type: ignore[misc]
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        loaded = super().load_overload(sig, target_context)
+        if loaded is None:
+            _Announcement.make()
+        return loaded
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), _source_stamp())
+
+
+def kernel(function: F) -> F:
+    """Compile an entry point: no Python object inside, the GIL released, machine code cached on disk."""
+    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+    try:
+        dispatcher._cache = _PackageCache(function)
+    except RuntimeError:
+        # No folder to write to (a read-only system without a home). Kernels then compile anew in each process.
+        pass
+    return cast(F, dispatcher)
+
+
+def device(function: F | None = None, *, reassociate: bool = False) -> Any:
+    """Compile a piece of a kernel."""
+    if function is None:
+        return functools.partial(device, reassociate=reassociate)
+    fastmath = REASSOCIATE if reassociate else False
+    return numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)

@@ -1,0 +1,123 @@
+"""The dual domain: which α have a finite D(α), and the way back into it.
+
+Two conditions. Each a_i = α_i/s_i lies in the loss's interval (0 ≤ a y ≤ 1 for logistic, say; α_i = 0 where s_i = 0).
+With an intercept, Σ α_i = 0 as well, and that one has to hold *exactly*: D = −∞ otherwise. Floating point cannot promise
+that, so what is left over after balancing is handed to the certificate, which pays for removing it (see `Balance`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._checks import Array
+from ._jit import device, kernel
+from .losses.calls import loss_dual_bounds
+from .problem import Problem
+
+_EPS = 2.0**-52
+
+
+class Balance(NamedTuple):
+    """What separates a floating-point α from one whose sum is exactly zero.
+
+    Moving `row` by at most `excess` makes Σ α = 0; the certificate bounds the cost by convexity, from the value at
+    distance `reach` on either side, both inside the domain. `excess` is infinite where no row can move.
+    """
+
+    excess: float
+    row: int
+    reach: float
+
+
+def project(problem: Problem, alpha: Array, out: Array) -> Balance:
+    """Write a dual-feasible neighbour of `alpha` to `out`; a feasible `alpha` comes through unchanged."""
+    loss, y, s = problem.loss.compiled, problem.y, problem.sample_weight
+    _clip(loss, y, s, alpha, out)
+    if not problem.fit_intercept:
+        return Balance(0.0, 0, 1.0)
+    return Balance(*_balance(loss, y, s, out))
+
+
+@device
+def bounds(loss: Any, y: float, s: float) -> tuple[float, float]:
+    """The interval of α_i."""
+    if s == 0.0:
+        return 0.0, 0.0
+    low, high = loss_dual_bounds(loss, y)
+    # The product may round outwards; 0, ±1 and ±∞ times s are exact.
+    inside = 1.0 - 2.0 * _EPS
+    low = s * low if s == 1.0 or abs(low) == 1.0 else s * low * inside
+    high = s * high if s == 1.0 or abs(high) == 1.0 else s * high * inside
+    return low, high
+
+
+@kernel
+def _clip(loss: Any, y: Any, s: Any, alpha: Any, out: Any) -> None:
+    for i in range(alpha.size):
+        low, high = bounds(loss, y[i], s[i])
+        out[i] = min(high, max(low, alpha[i]))
+
+
+@device
+def _exact_sum(alpha: Any) -> tuple[float, float]:
+    """Σ α_i in compensated arithmetic, and a bound on its error."""
+    total, lost, size = 0.0, 0.0, 0.0
+    for i in range(alpha.size):
+        new = total + alpha[i]
+        back = new - total
+        lost += (total - (new - back)) + (alpha[i] - back)
+        total = new
+        size += abs(alpha[i])
+    total += lost
+    return total, _EPS * abs(total) + (alpha.size * _EPS) ** 2 * size
+
+
+@kernel
+def _balance(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[float, int, float]:
+    """Shift α to Σ α = 0 inside the domain: evenly where there is unlimited room, in proportion to the room elsewhere."""
+    total, _ = _exact_sum(alpha)
+    if total != 0.0:
+        unlimited, room = 0.0, 0.0
+        for i in range(alpha.size):
+            low, high = bounds(loss, y[i], s[i])
+            space = alpha[i] - low if total > 0.0 else high - alpha[i]
+            if np.isinf(space):
+                unlimited += s[i]
+            else:
+                room += space
+        if unlimited == 0.0 and room < abs(total):
+            return np.inf, 0, 1.0  # the interval constraints exclude Σ α = 0
+        for i in range(alpha.size):
+            low, high = bounds(loss, y[i], s[i])
+            space = alpha[i] - low if total > 0.0 else high - alpha[i]
+            if unlimited > 0.0:
+                if np.isinf(space):
+                    alpha[i] -= total * (s[i] / unlimited)
+            elif total > 0.0:
+                alpha[i] = max(low, alpha[i] - total * (space / room))
+            else:
+                alpha[i] = min(high, alpha[i] - total * (space / room))
+
+    # What rounding left over goes to one row that can move both ways; twice, for the first move is rounded as well.
+    best, reach = 0, -1.0
+    for i in range(alpha.size):
+        low, high = bounds(loss, y[i], s[i])
+        space = min(alpha[i] - low, high - alpha[i])
+        if np.isinf(space):
+            space = max(1.0, abs(alpha[i]))
+        if space > reach:
+            best, reach = i, space
+    excess, error = 0.0, 0.0
+    for _ in range(3):
+        excess, error = _exact_sum(alpha)
+        if excess == 0.0 or abs(excess) > 0.5 * reach:
+            break
+        alpha[best] -= excess
+    excess, error = _exact_sum(alpha)
+    left = abs(excess) + error
+    reach *= 0.25
+    if left == 0.0:
+        return 0.0, best, 1.0
+    return (left, best, reach) if left <= reach else (np.inf, 0, 1.0)

@@ -1,0 +1,154 @@
+"""What kernels call: one name per function of the contract, for built-in and user-defined losses alike.
+
+`loss` is what `Loss.compiled` returns. Numba resolves these names from its type while a kernel compiles: a pair of
+numbers goes to `builtin`, a tuple of compiled functions is called directly. Weights enter here and only here:
+the weighted loss is s φ(z), its dual variable α = s a.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import types
+from numba.extending import overload
+
+from .._jit import device
+from . import builtin
+
+_OPTIONS = {"error_model": "numpy", "nogil": True}
+_BISECTIONS = 200
+
+
+def _is_builtin(loss: Any) -> bool:
+    return isinstance(loss, types.BaseTuple) and len(loss) == 2
+
+
+def loss_value(loss: Any, z: float, y: float) -> float:
+    """φ(z; y)."""
+    raise NotImplementedError("compiled code only")
+
+
+def loss_derivative(loss: Any, z: float, y: float) -> float:
+    """φ'(z; y)."""
+    raise NotImplementedError("compiled code only")
+
+
+def loss_curvature(loss: Any, z: float, y: float) -> float:
+    """φ''(z; y); NaN where the loss does not say."""
+    raise NotImplementedError("compiled code only")
+
+
+def loss_dual_bounds(loss: Any, y: float) -> tuple[float, float]:
+    """The interval of a on which φ*(−a; y) is finite."""
+    raise NotImplementedError("compiled code only")
+
+
+def loss_dual_step(loss: Any, z: float, y: float, a: float, q: float) -> float:
+    """The root a⁺ of a⁺ = −φ'(z + q (a⁺ − a))."""
+    raise NotImplementedError("compiled code only")
+
+
+def loss_fenchel_young(loss: Any, z: float, y: float, a: float) -> tuple[float, float]:
+    """φ(z) + φ*(−a) + a z and a bound on the rounding error of that sum beyond a few relative units."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(loss_value, strict=False, jit_options=_OPTIONS)
+def _value(loss: Any, z: Any, y: Any) -> Any:
+    if _is_builtin(loss):
+        return lambda loss, z, y: builtin.value(loss[0], loss[1], z, y)
+    return lambda loss, z, y: loss[0](z, y, *loss[9])
+
+
+@overload(loss_derivative, strict=False, jit_options=_OPTIONS)
+def _derivative(loss: Any, z: Any, y: Any) -> Any:
+    if _is_builtin(loss):
+        return lambda loss, z, y: builtin.derivative(loss[0], loss[1], z, y)
+    return lambda loss, z, y: loss[1](z, y, *loss[9])
+
+
+@overload(loss_curvature, strict=False, jit_options=_OPTIONS)
+def _curvature(loss: Any, z: Any, y: Any) -> Any:
+    if _is_builtin(loss):
+        return lambda loss, z, y: builtin.curvature(loss[0], loss[1], z, y)
+    return lambda loss, z, y: loss[2](z, y, *loss[9])
+
+
+@overload(loss_dual_bounds, strict=False, jit_options=_OPTIONS)
+def _dual_bounds(loss: Any, y: Any) -> Any:
+    if _is_builtin(loss):
+        return lambda loss, y: builtin.dual_bounds(loss[0], loss[1], y)
+    return lambda loss, y: loss[4](y, *loss[9])
+
+
+@overload(loss_dual_step, strict=False, jit_options=_OPTIONS)
+def _dual_step(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
+    if _is_builtin(loss):
+        return lambda loss, z, y, a, q: builtin.dual_step(loss[0], loss[1], z, y, a, q)
+
+    def user(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
+        if loss[7]:
+            return loss[5](z, y, a, q, *loss[9])
+        # f(u) = u + φ'(z + q (u − a)) grows with slope at least 1 for a convex loss; its root lies between a and −φ'(z).
+        # Illinois' rule keeps a bracket and converges faster than bisection; both need the derivative alone.
+        low, high = a, -loss[1](z, y, *loss[9])
+        if low > high:
+            low, high = high, low
+        f_low = low + loss[1](z + q * (low - a), y, *loss[9])
+        f_high = high + loss[1](z + q * (high - a), y, *loss[9])
+        if f_low >= 0.0:
+            return low
+        if f_high <= 0.0:
+            return high
+        for _ in range(_BISECTIONS):
+            middle = (low * f_high - high * f_low) / (f_high - f_low)
+            if not low < middle < high:
+                middle = 0.5 * (low + high)
+                if not low < middle < high:
+                    break
+            f_middle = middle + loss[1](z + q * (middle - a), y, *loss[9])
+            if f_middle == 0.0:
+                return middle
+            if f_middle > 0.0:
+                high, f_high, f_low = middle, f_middle, 0.5 * f_low
+            else:
+                low, f_low, f_high = middle, f_middle, 0.5 * f_high
+        return low
+
+    return user
+
+
+@overload(loss_fenchel_young, strict=False, jit_options=_OPTIONS)
+def _fenchel_young(loss: Any, z: Any, y: Any, a: Any) -> Any:
+    if _is_builtin(loss):
+        return lambda loss, z, y, a: (builtin.fenchel_young(loss[0], loss[1], z, y, a), 0.0)
+
+    def user(loss: Any, z: Any, y: Any, a: Any) -> Any:
+        if loss[8]:
+            return loss[6](z, y, a, *loss[9]), 0.0
+        value = loss[0](z, y, *loss[9])
+        conjugate = loss[3](a, y, *loss[9])
+        total = value + conjugate + a * z
+        if not math.isfinite(total):
+            return math.inf, 0.0
+        return max(total, 0.0), 1e-14 * (abs(value) + abs(conjugate) + abs(a * z))
+
+    return user
+
+
+# --- with weights -----------------------------------------------------------------------------------------------------
+
+
+@device
+def residual(loss: Any, z: float, y: float, s: float, alpha: float) -> float:
+    """κ = s φ'(z; y) + α."""
+    return s * loss_derivative(loss, z, y) + alpha
+
+
+@device
+def exact_step(loss: Any, z: float, y: float, s: float, alpha: float, q: float) -> float:
+    """The α⁺ that maximises the dual along one coordinate: α⁺ = −s φ'(z + q (α⁺ − α))."""
+    if s == 0.0:
+        return 0.0
+    return s * loss_dual_step(loss, z, y, alpha / s, s * q)

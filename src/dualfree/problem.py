@@ -1,0 +1,314 @@
+"""The problem: rows, targets, weights, loss and λ; the primal, the dual and what links them. Nothing else re-derives them.
+
+    P(w, b) = (1/n) Σ s_i φ(x_i·w + b; y_i) + (λ/2) ‖w‖²
+    D(α)    = −(1/n) Σ s_i φ*(−α_i/s_i; y_i) − (λ/2) ‖w(α)‖²,   w(α) = (1/(λn)) Σ α_i x_i
+    κ_i     = s_i φ'(x_i·w + b; y_i) + α_i
+
+With an intercept b, which is never penalised, dual feasibility also asks Σ α_i = 0.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+
+from . import rows as _rows
+from ._checks import Array, finite_matrix, finite_vector, real_number
+from ._jit import device, kernel
+from .losses import Loss, get_loss
+from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_value
+
+_EPS = 2.0**-52
+_ROOT_STEPS = 200
+
+
+class Problem:
+    """An L2-regularised empirical-risk-minimisation problem.
+
+    Minimise ``(1/n) Σ s_i φ(x_i·w + b; y_i) + (λ/2) ‖w‖²`` over w, and over b where `fit_intercept` is set.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        Kept as it is, without a copy, when it is a C-order array or a canonical CSR matrix of float32 or float64.
+    y : array of shape (n,)
+        Numbers for a regression loss, two classes of any type for a classification loss (the greater one becomes +1).
+    loss : str or Loss, default="logistic"
+        A name in ``dualfree.losses.LOSSES`` or an instance.
+    lam : float, default=1e-4
+        λ, the strength of the penalty. scikit-learn's C is 1/(λn).
+    sample_weight : array of shape (n,), optional
+        s_i ≥ 0. They are not normalised: the sum is divided by n, not by Σ s_i.
+    fit_intercept : bool, default=False
+        Whether to fit b, which is never penalised.
+
+    Attributes
+    ----------
+    n, d : int
+        Rows and columns of X.
+    y : array of shape (n,)
+        Targets in float64; ±1 for a classification loss.
+    classes : array or None
+        The two classes in sorted order, −1 first.
+    row_norms_squared : array of shape (n,)
+        v_i = ‖x_i‖².
+    at_zero : float
+        P(0): the objective at w = 0 (and the best b, if there is one). `tol` is relative to it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualfree as df
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> problem = df.Problem(X, [1.0, 2.0, 3.0], loss="squared", lam=1 / 3)
+    >>> round(problem.primal(np.zeros(2)), 6)
+    2.333333
+    >>> result = df.solve(problem, tol=1e-10, random_state=0)
+    >>> np.round(result.w, 3)
+    array([0.875, 1.375])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        loss: str | Loss = "logistic",
+        lam: float = 1e-4,
+        sample_weight: Any = None,
+        fit_intercept: bool = False,
+    ) -> None:
+        self.loss = get_loss(loss)
+        self.lam = real_number("lam", lam, low=0.0, strict=True)
+        if not isinstance(fit_intercept, (bool, np.bool_)):
+            raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
+        self.fit_intercept = bool(fit_intercept)
+        self.X = finite_matrix(X)
+        self.n, self.d = self.X.shape
+        self.rows = _rows.as_rows(self.X)
+        self.sample_weight = self._checked_weights(sample_weight)
+        self.y, self.classes = self._checked_targets(y)
+        self.row_norms_squared: Array = _rows.squared_norms(self.rows)
+        if not np.isfinite(self.row_norms_squared).all():
+            row = int(np.argmin(np.isfinite(self.row_norms_squared)))
+            raise ValueError(f"X is too large in row {row}: its squared norm overflows. Rescale the columns of X.")
+        self._at_zero: float | None = None
+
+    # --- what was given ---------------------------------------------------------------------------------------------
+
+    def _checked_weights(self, sample_weight: Any) -> Array:
+        if sample_weight is None:
+            return np.ones(self.n)
+        weights = _rows.borrowed(finite_vector("sample_weight", sample_weight, self.n))
+        if weights.min() < 0:
+            row = int(np.argmin(weights))
+            raise ValueError(f"sample_weight must not be negative, got {weights[row]:g} in row {row}.")
+        if not weights.any():
+            raise ValueError("sample_weight must have at least one positive entry, all are zero.")
+        return weights
+
+    def _checked_targets(self, y: Any) -> tuple[Array, Array | None]:
+        if self.loss.task == "regression":
+            return _rows.borrowed(finite_vector("y", y, self.n)), None
+        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        if labels.ndim != 1:
+            raise ValueError(f"y must have one dimension, got shape {labels.shape}.")
+        if labels.size != self.n:
+            raise ValueError(f"y must have one entry per row of X ({self.n}), got {labels.size}.")
+        if labels.dtype.kind == "f":
+            finite_vector("y", labels)
+        classes = np.unique(labels)
+        if classes.size != 2:
+            shown = ", ".join(repr(c) for c in classes[:5].tolist()) + (", …" if classes.size > 5 else "")
+            raise ValueError(
+                f"y must hold exactly two classes for the {self.loss.name or 'given'} loss, "
+                f"got {classes.size}: {shown}."
+            )
+        signs = np.where(labels == classes[1], 1.0, -1.0)
+        if self.fit_intercept:
+            weighted = signs[self.sample_weight > 0]
+            if weighted.min() == weighted.max():
+                only = classes[1] if weighted[0] > 0 else classes[0]
+                raise ValueError(
+                    f"sample_weight leaves only class {only.item() if hasattr(only, 'item') else only!r} in y; "
+                    "an intercept needs both classes with a positive weight."
+                )
+        return signs, classes
+
+    def with_lam(self, lam: float) -> Problem:
+        """Return the same problem with another λ; the data are shared, not copied."""
+        other = copy.copy(self)
+        other.lam = real_number("lam", lam, low=0.0, strict=True)
+        return other
+
+    def __repr__(self) -> str:
+        form = "CSR" if len(self.rows) == 3 else "dense"
+        intercept = ", fit_intercept=True" if self.fit_intercept else ""
+        return f"Problem({self.n}×{self.d} {form}, {self.loss!r}, lam={self.lam:g}{intercept})"
+
+    # --- constants of the problem -----------------------------------------------------------------------------------
+
+    @property
+    def smoothness(self) -> Array:
+        """L_i = s_i L̃."""
+        return np.asarray(self.sample_weight * self.loss.smoothness)
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries of X."""
+        return int(self.rows[2][-1]) if len(self.rows) == 3 else self.n * self.d
+
+    @property
+    def nnz_per_row_max(self) -> int:
+        """Stored entries of the longest row."""
+        return int(np.diff(self.rows[2]).max()) if len(self.rows) == 3 else self.d
+
+    @property
+    def at_zero(self) -> float:
+        """P(0), the objective at w = 0 (at the best intercept, where there is one)."""
+        if self._at_zero is None:
+            z = np.zeros(self.n)
+            b = self.best_intercept(z) if self.fit_intercept else 0.0
+            self._at_zero = loss_sum(self.loss.compiled, z, b, self.y, self.sample_weight) / self.n
+        return self._at_zero
+
+    # --- the two objectives and their link --------------------------------------------------------------------------
+
+    def margins(self, w: Array) -> Array:
+        """Return X w (without the intercept)."""
+        z = np.empty(self.n)
+        _rows.margins_into(self.rows, self._weight_vector(w), z)
+        return z
+
+    def primal(self, w: Array, intercept: float = 0.0) -> float:
+        """Return P(w, b)."""
+        w = self._weight_vector(w)
+        total = loss_sum(self.loss.compiled, self.margins(w), float(intercept), self.y, self.sample_weight)
+        return float(total / self.n + 0.5 * self.lam * (w @ w))
+
+    def dual(self, alpha: Array) -> float:
+        """Return D(α); −∞ outside the dual domain or, with an intercept, where |Σ α| exceeds rounding."""
+        alpha = self.dual_vector(alpha)
+        if not self.loss.has("conjugate") and not self.loss.has("fenchel_young"):
+            raise TypeError(f"loss {self.loss!r} defines no conjugate, so D(α) is unknown.")
+        if self.fit_intercept and abs(math.fsum(alpha)) > 1e-9 * max(1.0, float(np.abs(alpha).max())):
+            return -math.inf
+        w = self.weights_of(alpha)
+        conjugates = conjugate_sum(self.loss.compiled, self.y, self.sample_weight, alpha)
+        return float(-conjugates / self.n - 0.5 * self.lam * (w @ w))
+
+    def weights_of(self, alpha: Array) -> Array:
+        """Return w(α) = (1/(λn)) Σ α_i x_i."""
+        high, low = np.empty(self.d), np.empty(self.d)
+        _rows.weighted_sum_into(self.rows, self.dual_vector(alpha), high, low)
+        return np.asarray((high + low) / (self.lam * self.n))
+
+    def residuals(self, w: Array, alpha: Array, intercept: float = 0.0) -> Array:
+        """Return κ_i = s_i φ'(x_i·w + b; y_i) + α_i."""
+        kappa = self.margins(w)
+        slopes_into(self.loss.compiled, kappa, float(intercept), self.y, self.sample_weight, kappa)
+        kappa += self.dual_vector(alpha)
+        return kappa
+
+    def gradient(self, w: Array, intercept: float = 0.0) -> Array:
+        """Return ∇_w P(w, b)."""
+        slopes = self.residuals(w, np.zeros(self.n), intercept)
+        return np.asarray(self.lam * (self._weight_vector(w) + self.weights_of(slopes)))
+
+    def best_intercept(self, z: Array, start: float = 0.0) -> float:
+        """Return the b that minimises P(w, ·), given the margins z = X w."""
+        return float(_best_intercept(self.loss.compiled, z, self.y, self.sample_weight, start))
+
+    # --- vectors of the right shape ---------------------------------------------------------------------------------
+
+    def _weight_vector(self, w: Any) -> Array:
+        vector = np.ascontiguousarray(w, dtype=np.float64)
+        if vector.shape != (self.d,):
+            raise ValueError(f"w must have one entry per column of X ({self.d}), got shape {vector.shape}.")
+        return vector
+
+    def dual_vector(self, alpha: Any) -> Array:
+        """Return `alpha` as a float64 vector of length n."""
+        vector = np.ascontiguousarray(alpha, dtype=np.float64)
+        if vector.shape != (self.n,):
+            raise ValueError(f"alpha must have one entry per row of X ({self.n}), got shape {vector.shape}.")
+        return vector
+
+
+# --- kernels over margins ---------------------------------------------------------------------------------------------
+
+
+@kernel
+def loss_sum(loss: Any, z: Any, b: float, y: Any, s: Any) -> float:
+    """Return Σ s_i φ(z_i + b; y_i)."""
+    total = 0.0
+    for i in range(z.size):
+        if s[i] > 0.0:
+            total += s[i] * loss_value(loss, z[i] + b, y[i])
+    return total
+
+
+@kernel
+def conjugate_sum(loss: Any, y: Any, s: Any, alpha: Any) -> float:
+    """Return Σ s_i φ*(−α_i/s_i; y_i), from Fenchel–Young at z = 0: φ(0) + φ*(−a)."""
+    total = 0.0
+    for i in range(alpha.size):
+        if s[i] > 0.0:
+            total += s[i] * (loss_fenchel_young(loss, 0.0, y[i], alpha[i] / s[i])[0] - loss_value(loss, 0.0, y[i]))
+        elif alpha[i] != 0.0:
+            return np.inf
+    return total
+
+
+@kernel
+def slopes_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i = s_i φ'(z_i + b; y_i). `out` may be `z`."""
+    for i in range(z.size):
+        out[i] = s[i] * loss_derivative(loss, z[i] + b, y[i]) if s[i] > 0.0 else 0.0
+
+
+@device
+def slope_sum(loss: Any, z: Any, b: float, y: Any, s: Any) -> tuple[float, float, float]:
+    """Return Σ s φ'(z + b) in compensated arithmetic, Σ s φ''(z + b) and Σ |s φ'(z + b)|."""
+    total, lost, curvature, size = 0.0, 0.0, 0.0, 0.0
+    for i in range(z.size):
+        if s[i] > 0.0:
+            term = s[i] * loss_derivative(loss, z[i] + b, y[i])
+            new = total + term
+            back = new - total
+            lost += (total - (new - back)) + (term - back)
+            total = new
+            curvature += s[i] * loss_curvature(loss, z[i] + b, y[i])
+            size += abs(term)
+    return total + lost, curvature, size
+
+
+@kernel
+def _best_intercept(loss: Any, z: Any, y: Any, s: Any, start: float) -> float:
+    """Minimise Σ s φ(z + b) over b: Newton inside a bracket of the root of its non-decreasing derivative."""
+    b = start
+    low, high = -np.inf, np.inf
+    reach = 1.0 + abs(start)  # the root is not farther away than a few times the spread of y − z
+    for i in range(z.size):
+        reach = max(reach, abs(y[i] - z[i]))
+    for _ in range(_ROOT_STEPS):
+        slope, curvature, size = slope_sum(loss, z, b, y, s)
+        if abs(slope) <= 0.25 * _EPS * size:
+            break
+        if slope < 0.0:
+            low = b
+        else:
+            high = b
+        new = b - slope / curvature if curvature > 0.0 else np.inf
+        if not (low < new < high and abs(new - b) <= reach):
+            if np.isfinite(low) and np.isfinite(high):
+                new = 0.5 * (low + high)
+            else:
+                new = b - np.sign(slope) * reach
+            reach *= 2.0
+        if abs(new - b) <= _EPS * abs(b) or new == b:
+            break
+        b = new
+    return b

@@ -1,0 +1,227 @@
+"""One view of the rows x_i of X, whatever holds them.
+
+A kernel receives ``rows``, a tuple of arrays: ``(X,)`` for a dense C-order matrix, ``(data, indices, indptr)`` for CSR.
+The functions below are resolved by numba from the tuple's type while a kernel compiles, so that one kernel source
+serves dense and sparse, float32 and float64, 32- and 64-bit indices, and pays nothing for it at run time.
+
+Costs: `row_dot` and `row_add` are O(nnz_i). Every sum is kept in float64, whatever the data are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from ._jit import REASSOCIATE, kernel
+
+Rows = tuple[Any, ...]
+
+_FAST = {"fastmath": set(REASSOCIATE), "error_model": "numpy", "nogil": True}
+_EXACT = {"error_model": "numpy", "nogil": True}
+
+
+def _is_dense(rows: Any) -> bool:
+    return isinstance(rows, types.BaseTuple) and len(rows) == 1
+
+
+# --- pieces that kernels call -----------------------------------------------------------------------------------------
+
+
+def row_count(rows: Rows) -> int:
+    """Return n."""
+    raise NotImplementedError("compiled code only")
+
+
+def row_length(rows: Rows, i: int) -> int:
+    """Return the number of stored entries of x_i."""
+    raise NotImplementedError("compiled code only")
+
+
+def row_dot(rows: Rows, i: int, w: Any) -> float:
+    """Return x_i · w."""
+    raise NotImplementedError("compiled code only")
+
+
+def row_add(rows: Rows, i: int, scale: float, w: Any) -> None:
+    """w += scale · x_i."""
+    raise NotImplementedError("compiled code only")
+
+
+def row_add_compensated(rows: Rows, i: int, scale: float, high: Any, low: Any) -> None:
+    """high + low += scale · x_i, with the rounding error of each addition kept in `low` (Knuth's TwoSum)."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(row_count, strict=False, jit_options=_EXACT)
+def _row_count(rows: Any) -> Any:
+    if _is_dense(rows):
+        return lambda rows: rows[0].shape[0]
+    return lambda rows: rows[2].size - 1
+
+
+@overload(row_length, strict=False, jit_options=_EXACT)
+def _row_length(rows: Any, i: Any) -> Any:
+    if _is_dense(rows):
+        return lambda rows, i: rows[0].shape[1]
+    return lambda rows, i: rows[2][i + 1] - rows[2][i]
+
+
+@overload(row_dot, strict=False, jit_options=_FAST)
+def _row_dot(rows: Any, i: Any, w: Any) -> Any:
+    if _is_dense(rows):
+
+        def dense(rows: Any, i: Any, w: Any) -> Any:
+            x = rows[0][i]
+            total = 0.0
+            for j in range(x.size):
+                total += x[j] * w[j]
+            return total
+
+        return dense
+
+    def sparse(rows: Any, i: Any, w: Any) -> Any:
+        data, indices, indptr = rows
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k] * w[indices[k]]
+        return total
+
+    return sparse
+
+
+@overload(row_add, strict=False, jit_options=_FAST)
+def _row_add(rows: Any, i: Any, scale: Any, w: Any) -> Any:
+    if _is_dense(rows):
+
+        def dense(rows: Any, i: Any, scale: Any, w: Any) -> Any:
+            x = rows[0][i]
+            for j in range(x.size):
+                w[j] += scale * x[j]
+
+        return dense
+
+    def sparse(rows: Any, i: Any, scale: Any, w: Any) -> Any:
+        data, indices, indptr = rows
+        for k in range(indptr[i], indptr[i + 1]):
+            w[indices[k]] += scale * data[k]
+
+    return sparse
+
+
+@overload(row_add_compensated, strict=False, jit_options=_EXACT)
+def _row_add_compensated(rows: Any, i: Any, scale: Any, high: Any, low: Any) -> Any:
+    if _is_dense(rows):
+
+        def dense(rows: Any, i: Any, scale: Any, high: Any, low: Any) -> Any:
+            x = rows[0][i]
+            for j in range(x.size):
+                term = scale * x[j]
+                old = high[j]
+                new = old + term
+                back = new - old
+                low[j] += (old - (new - back)) + (term - back)
+                high[j] = new
+
+        return dense
+
+    def sparse(rows: Any, i: Any, scale: Any, high: Any, low: Any) -> Any:
+        data, indices, indptr = rows
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            term = scale * data[k]
+            old = high[j]
+            new = old + term
+            back = new - old
+            low[j] += (old - (new - back)) + (term - back)
+            high[j] = new
+
+    return sparse
+
+
+# --- kernels over all rows --------------------------------------------------------------------------------------------
+
+
+@kernel
+def squared_norms(rows: Rows) -> Any:
+    """Return v with v_i = ‖x_i‖²."""
+    n = row_count(rows)
+    v = np.zeros(n)
+    for i in range(n):
+        v[i] = _squared_norm(rows, i)
+    return v
+
+
+def _squared_norm(rows: Rows, i: int) -> float:
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_squared_norm, strict=False, jit_options=_FAST)
+def _squared_norm_overload(rows: Any, i: Any) -> Any:
+    if _is_dense(rows):
+
+        def dense(rows: Any, i: Any) -> Any:
+            x = rows[0][i]
+            total = 0.0
+            for j in range(x.size):
+                total += np.float64(x[j]) * np.float64(x[j])
+            return total
+
+        return dense
+
+    def sparse(rows: Any, i: Any) -> Any:
+        data, _, indptr = rows
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += np.float64(data[k]) * np.float64(data[k])
+        return total
+
+    return sparse
+
+
+@kernel
+def margins_into(rows: Rows, w: Any, z: Any) -> None:
+    """z_i = x_i · w."""
+    for i in range(z.size):
+        z[i] = row_dot(rows, i, w)
+
+
+@kernel
+def weighted_sum_into(rows: Rows, alpha: Any, high: Any, low: Any) -> None:
+    """high + low = Σ α_i x_i in compensated arithmetic: the error no longer grows with n."""
+    high[:] = 0.0
+    low[:] = 0.0
+    for i in range(alpha.size):
+        if alpha[i] != 0.0:
+            row_add_compensated(rows, i, alpha[i], high, low)
+
+
+# --- the Python side --------------------------------------------------------------------------------------------------
+
+
+class _Borrowed:
+    """Shows another array's memory as writable.
+
+    Numba compiles a second version of every kernel for read-only arrays (memory maps of joblib, for instance). No kernel
+    writes to the data, so a view without the flag saves that compilation.
+    """
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self._owner = array
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+
+
+def borrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return `array` itself or, where it is read-only, a view of the same memory without that flag."""
+    return array if array.flags.writeable else np.asarray(_Borrowed(array))
+
+
+def as_rows(X: Any) -> Rows:
+    """Return the row view of a validated matrix (C-order array or CSR). Nothing is copied."""
+    if isinstance(X, np.ndarray):
+        return (borrowed(X),)
+    return (borrowed(X.data), borrowed(X.indices), borrowed(X.indptr))

@@ -1,0 +1,134 @@
+"""What a solver is: the steps that the driver (`driver.py`) repeats.
+
+The driver owns epochs, time, certificates and stopping; a solver owns its α and w and knows how to visit coordinates.
+
+    start(alpha, intercept)      line 2–3 of Algorithm 1: take α, set w = w(α)
+    begin_epoch()                before n visits
+    visit(count)                 `count` coordinate updates; short enough that the driver can look at the clock
+    end_epoch()                  after n visits
+
+The intercept. b is the multiplier of Σ α = 0, so the method of multipliers finds it: every row gets a constant column of
+value β (margins x_i·w + b + βω with ω = (β/(λn)) Σ α; v_i grows by β²), and after each epoch b ← b + βω. Kernels know only
+`offset`, the sum b + βω, and `extra` = β².
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._checks import Array, near_match
+from ..problem import Problem
+
+# β² as a part of the mean ‖x_i‖². Anything between 0.1 and 1 costs next to nothing; 10 is several times slower.
+_INTERCEPT_SHARE = 0.3
+
+# One call of a kernel handles at most about this many stored entries, so that Ctrl-C and max_time are heard in time.
+_ENTRIES_PER_CALL = 1 << 24
+
+# Random numbers are drawn in pieces of this size; they need not be kept for all n.
+_DRAWS_PER_CALL = 1 << 16
+
+
+class Solver:
+    """Base class of the solvers.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to solve.
+    rng : numpy.random.Generator
+        The only source of randomness.
+    """
+
+    name: ClassVar[str] = ""
+    needs_smooth: ClassVar[bool] = True
+    needs_convex: ClassVar[bool] = False
+    may_diverge: bool = False
+    instead: ClassVar[str] = ""
+    """What to use instead, for the message of a run that diverged."""
+
+    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+        self.problem = problem
+        self.rng = rng
+        self.rows_touched = 0.0
+        self.scale = 1.0 / (problem.lam * problem.n)
+        self.extra = 0.0
+        if problem.fit_intercept:
+            mean = float(problem.row_norms_squared.mean())
+            self.extra = _INTERCEPT_SHARE * mean if mean > 0 else 1.0
+        self.phase = self.name
+
+    @property
+    def data(self) -> tuple[Any, ...]:
+        """What every kernel takes first: rows, loss, y, s, v, 1/(λn) and β²."""
+        p = self.problem
+        return p.rows, p.loss.compiled, p.y, p.sample_weight, p.row_norms_squared, self.scale, self.extra
+
+    @property
+    def visits_per_call(self) -> int:
+        """The most visits that one call of `visit` should make."""
+        per_visit = max(1, self.problem.nnz // self.problem.n)
+        return max(1, min(_DRAWS_PER_CALL, _ENTRIES_PER_CALL // per_visit))
+
+    def start(self, alpha: Array, intercept: float) -> None:
+        """Take α as the starting point and set w = w(α)."""
+        self.alpha = alpha
+        self.w = self.problem.weights_of(alpha)
+        self.intercept = intercept
+        self.offset = np.zeros(1)
+        self._set_offset()
+
+    def _set_offset(self) -> None:
+        self.offset[0] = self.intercept + self.extra * self.scale * self.alpha.sum()
+
+    def begin_epoch(self) -> None:
+        """Prepare n visits."""
+
+    def visit(self, count: int) -> None:
+        """Make `count` coordinate updates."""
+        raise NotImplementedError
+
+    def end_epoch(self) -> None:
+        """Finish an epoch: the multiplier step of the intercept."""
+        if self.problem.fit_intercept:
+            self._set_offset()
+            self.intercept = float(self.offset[0])  # b ← b + βω
+            self._set_offset()
+
+    def candidate(self) -> tuple[Array, Array | None, float | None]:
+        """Return (α, w, b) for evaluation; w and b are None where they follow from α."""
+        return self.alpha, None, None
+
+    def observe(self, gap: float, target: float) -> None:
+        """Hear of an evaluation."""
+
+    # --- what a solver takes ----------------------------------------------------------------------------------------
+
+    @classmethod
+    def option_names(cls) -> list[str]:
+        """The options that this solver takes."""
+        parameters: Callable[..., Any] = cls.__init__
+        return [n for n, p in inspect.signature(parameters).parameters.items() if p.kind is p.KEYWORD_ONLY]
+
+    @classmethod
+    def check(cls, problem: Problem, options: dict[str, Any]) -> None:
+        """Refuse, in a sentence, options that the solver does not take and problems that it cannot solve."""
+        known = cls.option_names()
+        for option in options:
+            if option not in known:
+                takes = f"It takes {', '.join(known)}." if known else "It takes no options."
+                raise TypeError(f"solver {cls.name!r} takes no option {option!r}.{near_match(option, known)} {takes}")
+        if cls.needs_convex and not problem.loss.convex:
+            raise ValueError(
+                f"solver {cls.name!r} needs a convex loss, and {problem.loss!r} is only average-convex. "
+                "Use 'auto', 'dfsdca', 'importance' or 'adfsdca'."
+            )
+        if cls.needs_smooth and not np.isfinite(problem.loss.smoothness):
+            raise ValueError(
+                f"solver {cls.name!r} needs a smooth loss, and {problem.loss!r} is not. "
+                "Use 'auto', 'prox-sdca' or 'adfsdca+', whose exact steps need no smoothness."
+            )

@@ -1,0 +1,277 @@
+"""The one loop that runs every solver: epochs, certificates, stopping.
+
+    start from α⁽⁰⁾
+    repeat
+        one epoch of the solver
+        when it is due: project α, form w(α), find b, bound the gap; keep the best point
+    until gap ≤ tol · P(0), or something else says stop
+
+Solving and evaluating are timed apart. When to evaluate is decided from the gaps alone, never from the clock: the same
+seed gives the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import rows as _rows
+from .._checks import Array
+from ..certificate import Certificate, bound_gap, certify
+from ..dual_domain import Balance, project
+from ..problem import Problem
+from ..result import Result
+from ..status import Status
+from ..trace import Trace, TraceEntry, residual_quantiles
+from .base import Solver
+
+# A run that may diverge is given up when its gap has grown by this factor over the best one.
+_DIVERGED = 1e4
+# A gap that no evaluation improves any more is at the precision of the iteration itself.
+_STALL_EVALUATIONS = 12
+_STALL_RELATIVE_GAP = 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a callback sees after each evaluation. Copy the arrays if you keep them.
+
+    Attributes
+    ----------
+    epoch : int
+        Epochs run.
+    passes : float
+        Rows touched, divided by n.
+    seconds : float
+        Time spent solving, without evaluations.
+    certificate : Certificate
+        Of this point.
+    w, intercept, alpha
+        The point evaluated.
+    trace : Trace
+        The history so far.
+    """
+
+    epoch: int
+    passes: float
+    seconds: float
+    certificate: Certificate
+    w: Array
+    intercept: float
+    alpha: Array
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    w: Array
+    intercept: float
+    alpha: Array
+    certificate: Certificate
+
+
+class Run:
+    """One solve."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Solver,
+        *,
+        tol: float,
+        max_epochs: int,
+        max_time: float | None,
+        callback: Callable[[State], Any] | None,
+        evaluate_every: int | None,
+    ) -> None:
+        self.problem, self.solver = problem, solver
+        self.target = tol * problem.at_zero
+        self.max_epochs, self.callback, self.evaluate_every = max_epochs, callback, evaluate_every
+        self.began = time.perf_counter()
+        self.deadline = math.inf if max_time is None else self.began + max_time
+        self.seconds = self.evaluation_seconds = 0.0
+        self.epoch = 0
+        self.trace = Trace()
+        self.best: _Point | None = None
+        self.guess_b = 0.0
+        n, d = problem.n, problem.d
+        self.spare = (np.empty(n), np.empty(d))
+        self.z, self.high, self.low, self.gradient = np.empty(n), np.empty(d), np.empty(d), np.empty(d)
+
+    def go(self, alpha: Array, intercept: float) -> Result:
+        """Run from a starting point until something says stop."""
+        status, note = Status.INTERRUPTED, "Ctrl-C was pressed."
+        evaluated = -1
+        try:
+            self.solver.start(alpha, intercept)
+            self.guess_b = intercept
+            outcome = self._evaluate()
+            evaluated, due = 0, 1
+            while outcome is None:
+                if self.epoch >= self.max_epochs:
+                    outcome = Status.MAX_EPOCHS, ""
+                    break
+                if not self._one_epoch():
+                    outcome = Status.MAX_TIME, ""
+                    break
+                if self.epoch >= due or self.epoch >= self.max_epochs:
+                    evaluated = self.epoch
+                    outcome = self._evaluate()
+                    due = self._next_evaluation()
+            status, note = outcome
+        except KeyboardInterrupt:
+            pass
+        if (status is Status.MAX_TIME or status is Status.INTERRUPTED) and (evaluated != self.epoch or not note):
+            # The visits since the last evaluation count, too. A second Ctrl-C ends this at once.
+            last = self._evaluate(quietly=True)
+            if last is not None and last[0] is Status.CONVERGED:
+                status, note = last
+        return self._result(status, note)
+
+    # --- one epoch --------------------------------------------------------------------------------------------------
+
+    def _one_epoch(self) -> bool:
+        """Run one epoch; False when time ran out inside it."""
+        began = time.perf_counter()
+        solver, left = self.solver, self.problem.n
+        solver.begin_epoch()
+        in_time = True
+        while left > 0:
+            count = min(left, solver.visits_per_call)
+            solver.visit(count)
+            left -= count
+            if time.perf_counter() > self.deadline:
+                in_time = False
+                break
+        if left == 0:
+            solver.end_epoch()
+            self.epoch += 1
+        self.seconds += time.perf_counter() - began
+        return in_time
+
+    # --- one evaluation ---------------------------------------------------------------------------------------------
+
+    def _evaluate(self, quietly: bool = False) -> tuple[Status, str] | None:
+        """Certify the current point; return how the run ends, or None when it goes on."""
+        began = time.perf_counter()
+        problem = self.problem
+        alpha, w, b = self.solver.candidate()
+        if not np.isfinite(alpha).all():
+            return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
+        feasible, weights = self.spare
+        balance = project(problem, alpha, feasible)
+        _rows.weighted_sum_into(problem.rows, feasible, self.high, self.low)
+        if w is None:
+            np.add(self.high, self.low, out=weights)
+            weights /= problem.lam * problem.n
+            if np.array_equal(alpha, feasible):
+                self.solver.w[:] = weights  # takes away the rounding errors of an epoch's additions
+        else:
+            weights[:] = w
+        certificate, b = self._certify(weights, b, feasible, balance)
+        quantiles = residual_quantiles(self.z)
+        point = _Point(weights, b, feasible, certificate)
+        self.evaluation_seconds += time.perf_counter() - began
+
+        passes = self.solver.rows_touched / problem.n
+        self.trace.append(
+            TraceEntry(
+                self.epoch,
+                passes,
+                self.seconds,
+                self.evaluation_seconds,
+                certificate.primal,
+                certificate.dual,
+                certificate.gap,
+                quantiles,
+                self.solver.phase,
+            )
+        )
+        outcome = self._judge(certificate)
+        if self.best is None or certificate.gap < self.best.certificate.gap:
+            n, d = problem.n, problem.d
+            self.spare = (np.empty(n), np.empty(d)) if self.best is None else (self.best.alpha, self.best.w)
+            self.best = point
+        self.solver.observe(certificate.gap, self.target)
+        if self.callback is not None and not quietly:
+            state = State(self.epoch, passes, self.seconds, certificate, weights, b, feasible, self.trace)
+            if self.callback(state) and outcome is None:
+                return Status.INTERRUPTED, "The callback asked to stop."
+        if outcome is None and time.perf_counter() > self.deadline:
+            return Status.MAX_TIME, ""
+        return outcome
+
+    def _certify(self, w: Array, b: float | None, alpha: Array, balance: Balance) -> tuple[Certificate, float]:
+        problem = self.problem
+        _rows.margins_into(problem.rows, w, self.z)
+        if b is None:
+            b = problem.best_intercept(self.z, self.guess_b) if problem.fit_intercept else 0.0
+        self.guess_b = b
+        certificate = bound_gap(
+            problem, w, b, alpha, balance, self.z, self.high, self.low, self.gradient, enough=self.target
+        )
+        return certificate, b
+
+    def _judge(self, certificate: Certificate) -> tuple[Status, str] | None:
+        gap = certificate.gap
+        if gap <= self.target:
+            return Status.CONVERGED, ""
+        if self.solver.may_diverge and self.best is not None and not gap < _DIVERGED * self.best.certificate.gap:
+            return Status.DIVERGED, f"The gap grew to {gap:.1e}. " + self.solver.instead
+        if certificate.rounding >= 0.5 * gap and self.epoch > 0:
+            return Status.STALLED, ""
+        gaps = [entry.gap for entry in self.trace]
+        if len(gaps) > _STALL_EVALUATIONS and certificate.relative_gap < _STALL_RELATIVE_GAP:
+            before, recent = gaps[:-_STALL_EVALUATIONS], gaps[-_STALL_EVALUATIONS:]
+            if min(recent) > 0.99 * min(before):
+                return Status.STALLED, ""
+        return None
+
+    def _next_evaluation(self) -> int:
+        """The epoch of the next evaluation: where the last two gaps say that tol is met, but not too far ahead."""
+        if self.evaluate_every is not None:
+            return self.epoch + self.evaluate_every
+        if len(self.trace) < 2 or self.epoch < 2:
+            return self.epoch + 1
+        before, now = self.trace[-2], self.trace[-1]
+        farthest = max(1, self.epoch // 2)
+        if not 0 < now.gap < before.gap or self.target <= 0:
+            return self.epoch + max(1, farthest // 2)
+        rate = math.log(before.gap / now.gap) / max(1, now.epoch - before.epoch)
+        return self.epoch + min(farthest, max(1, math.ceil(math.log(now.gap / self.target) / rate)))
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    def _result(self, status: Status, note: str) -> Result:
+        problem, best = self.problem, self.best
+        if best is None:
+            raise KeyboardInterrupt  # before the first evaluation there is nothing to return
+        certificate = best.certificate
+        if problem.fit_intercept:
+            certificate = certify(problem, best.w, best.intercept, best.alpha)  # bounds the intercept as well
+        parts = [status.sentence, note, _ADVICE.get(status, "").format(gap=certificate.relative_gap)]
+        return Result(
+            w=best.w,
+            intercept=best.intercept,
+            alpha=best.alpha,
+            certificate=certificate,
+            status=status,
+            message=" ".join(part.strip() for part in parts if part.strip()),
+            n_epochs=self.epoch,
+            solver=self.solver.name,
+            trace=self.trace,
+        )
+
+
+_ADVICE = {
+    Status.MAX_EPOCHS: "Relative gap reached: {gap:.1e}. Raise max_epochs or tol, scale the columns of X, or try 'auto'.",
+    Status.MAX_TIME: "Relative gap reached: {gap:.1e}. Raise max_time or tol.",
+    Status.INTERRUPTED: "Relative gap reached: {gap:.1e}.",
+    Status.STALLED: "Relative gap reached: {gap:.1e}.",
+    Status.DIVERGED: "Relative gap of the point returned: {gap:.1e}.",
+}

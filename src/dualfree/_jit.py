@@ -78,9 +78,8 @@ def kernel(function: F) -> F:
     return cast(F, dispatcher)
 
 
-def device(function: F | None = None, *, reassociate: bool = False) -> Any:
-    """Compile a piece of a kernel."""
+def device(function: F | None = None, *, contract: bool = False) -> Any:
+    """Compile a piece of a kernel; with `contract` a product and a sum may become one fused operation."""
     if function is None:
-        return functools.partial(device, reassociate=reassociate)
-    fastmath = REASSOCIATE if reassociate else False
-    return numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+        return functools.partial(device, contract=contract)
+    return numba.njit(nogil=True, error_model="numpy", fastmath={"contract"} if contract else False)(function)

@@ -19,7 +19,7 @@ from . import rows as _rows
 from ._checks import Array, finite_matrix, finite_vector, real_number
 from ._jit import device, kernel
 from .losses import Loss, get_loss
-from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_value
+from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_slopes, loss_value
 
 _EPS = 2.0**-52
 _ROOT_STEPS = 200
@@ -265,8 +265,7 @@ def conjugate_sum(loss: Any, y: Any, s: Any, alpha: Any) -> float:
 @kernel
 def slopes_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ'(z_i + b; y_i). `out` may be `z`."""
-    for i in range(z.size):
-        out[i] = s[i] * loss_derivative(loss, z[i] + b, y[i]) if s[i] > 0.0 else 0.0
+    loss_slopes(loss, z, b, y, s, out)
 
 
 @device

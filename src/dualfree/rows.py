@@ -55,6 +55,11 @@ def row_add_compensated(rows: Rows, i: int, scale: float, high: Any, low: Any) -
     raise NotImplementedError("compiled code only")
 
 
+def row_outer_add(rows: Rows, i: int, scale: float, matrix: Any) -> None:
+    """matrix += scale · x_i x_iᵀ, upper triangle only; the indices of a sparse row must be sorted."""
+    raise NotImplementedError("compiled code only")
+
+
 @overload(row_count, strict=False, jit_options=_EXACT)
 def _row_count(rows: Any) -> Any:
     if _is_dense(rows):
@@ -137,6 +142,30 @@ def _row_add_compensated(rows: Any, i: Any, scale: Any, high: Any, low: Any) -> 
             back = new - old
             low[j] += (old - (new - back)) + (term - back)
             high[j] = new
+
+    return sparse
+
+
+@overload(row_outer_add, strict=False, jit_options=_FAST)
+def _row_outer_add(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
+    if _is_dense(rows):
+
+        def dense(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
+            x = rows[0][i]
+            for j in range(x.size):
+                factor = scale * x[j]
+                for k in range(j, x.size):
+                    matrix[j, k] += factor * x[k]
+
+        return dense
+
+    def sparse(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
+        data, indices, indptr = rows
+        for first in range(indptr[i], indptr[i + 1]):
+            factor = scale * data[first]
+            target = matrix[indices[first]]
+            for k in range(first, indptr[i + 1]):
+                target[indices[k]] += factor * data[k]
 
     return sparse
 

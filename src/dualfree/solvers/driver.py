@@ -170,7 +170,7 @@ class Run:
             np.add(self.high, self.low, out=weights)
             weights /= problem.lam * problem.n
             if np.array_equal(alpha, feasible):
-                self.solver.w[:] = weights  # takes away the rounding errors of an epoch's additions
+                self.solver.renew(weights)  # takes away the rounding errors of an epoch's additions
         else:
             weights[:] = w
         certificate, b = self._certify(weights, b, feasible, balance)

@@ -20,7 +20,7 @@ from ._jit import REASSOCIATE, kernel
 Rows = tuple[Any, ...]
 
 _FAST = {"fastmath": set(REASSOCIATE), "error_model": "numpy", "nogil": True}
-_EXACT = {"error_model": "numpy", "nogil": True}
+_PLAIN = {"error_model": "numpy", "nogil": True}
 
 
 def _is_dense(rows: Any) -> bool:
@@ -50,24 +50,19 @@ def row_add(rows: Rows, i: int, scale: float, w: Any) -> None:
     raise NotImplementedError("compiled code only")
 
 
-def row_add_compensated(rows: Rows, i: int, scale: float, high: Any, low: Any) -> None:
-    """high + low += scale · x_i, with the rounding error of each addition kept in `low` (Knuth's TwoSum)."""
-    raise NotImplementedError("compiled code only")
-
-
 def row_outer_add(rows: Rows, i: int, scale: float, matrix: Any) -> None:
     """matrix += scale · x_i x_iᵀ, upper triangle only; the indices of a sparse row must be sorted."""
     raise NotImplementedError("compiled code only")
 
 
-@overload(row_count, strict=False, jit_options=_EXACT)
+@overload(row_count, strict=False, jit_options=_PLAIN)
 def _row_count(rows: Any) -> Any:
     if _is_dense(rows):
         return lambda rows: rows[0].shape[0]
     return lambda rows: rows[2].size - 1
 
 
-@overload(row_length, strict=False, jit_options=_EXACT)
+@overload(row_length, strict=False, jit_options=_PLAIN)
 def _row_length(rows: Any, i: Any) -> Any:
     if _is_dense(rows):
         return lambda rows, i: rows[0].shape[1]
@@ -112,36 +107,6 @@ def _row_add(rows: Any, i: Any, scale: Any, w: Any) -> Any:
         data, indices, indptr = rows
         for k in range(indptr[i], indptr[i + 1]):
             w[indices[k]] += scale * data[k]
-
-    return sparse
-
-
-@overload(row_add_compensated, strict=False, jit_options=_EXACT)
-def _row_add_compensated(rows: Any, i: Any, scale: Any, high: Any, low: Any) -> Any:
-    if _is_dense(rows):
-
-        def dense(rows: Any, i: Any, scale: Any, high: Any, low: Any) -> Any:
-            x = rows[0][i]
-            for j in range(x.size):
-                term = scale * x[j]
-                old = high[j]
-                new = old + term
-                back = new - old
-                low[j] += (old - (new - back)) + (term - back)
-                high[j] = new
-
-        return dense
-
-    def sparse(rows: Any, i: Any, scale: Any, high: Any, low: Any) -> Any:
-        data, indices, indptr = rows
-        for k in range(indptr[i], indptr[i + 1]):
-            j = indices[k]
-            term = scale * data[k]
-            old = high[j]
-            new = old + term
-            back = new - old
-            low[j] += (old - (new - back)) + (term - back)
-            high[j] = new
 
     return sparse
 
@@ -218,13 +183,20 @@ def margins_into(rows: Rows, w: Any, z: Any) -> None:
 
 
 @kernel
-def weighted_sum_into(rows: Rows, alpha: Any, high: Any, low: Any) -> None:
-    """high + low = Σ α_i x_i in compensated arithmetic: the error no longer grows with n."""
-    high[:] = 0.0
-    low[:] = 0.0
-    for i in range(alpha.size):
-        if alpha[i] != 0.0:
-            row_add_compensated(rows, i, alpha[i], high, low)
+def weighted_sum_into(rows: Rows, alpha: Any, block: int, out: Any, part: Any) -> None:
+    """out = Σ α_i x_i, summed `block` rows at a time; `part` is scratch.
+
+    In two levels the rounding error is at most (block + n/block + 2) ε Σ |α_i| |x_i| instead of n ε Σ |α_i| |x_i|.
+    """
+    out[:] = 0.0
+    part[:] = 0.0
+    for first in range(0, alpha.size, block):
+        for i in range(first, min(first + block, alpha.size)):
+            if alpha[i] != 0.0:
+                row_add(rows, i, alpha[i], part)
+        for j in range(out.size):
+            out[j] += part[j]
+            part[j] = 0.0
 
 
 # --- the Python side --------------------------------------------------------------------------------------------------

@@ -4,8 +4,9 @@ Numba calls the C library's exp once per number. Where an exponential is needed 
 residuals of adfSDCA), that call is most of the time. This one has no branch and no call, so a loop over it runs on vector
 registers: about four times faster, with an error below two units in the last place.
 
-exp(x) = 2^k e^r, k = round(x / log 2), |r| ≤ ½ log 2; e^r by its Taylor polynomial of degree 13 (remainder below 1e-17), log 2 in two
-parts so that r keeps its digits, 2^k by writing the exponent's bits. The argument is clamped to [−708, 709].
+exp(x) = 2^k e^r, k = round(x / log 2), |r| ≤ ½ log 2; e^r by its Taylor polynomial of degree 13 (remainder below
+1e-17), log 2 in two parts so that r keeps its digits, 2^k by writing the exponent's bits. The argument is clamped to
+[−708, 709].
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def _spread_overload(rows: Any, columns: Any, i: Any, step: Any, margins: Any, c
         entries = 0
         for position in range(indptr[i], indptr[i + 1]):
             j = indices[position]
-            entries += np.int64(column_start[j + 1] - column_start[j])
+            entries += int(column_start[j + 1] - column_start[j])
         few = entries * _FEW < margins.size
         changed[0] = i  # α_i itself, even where the row is empty
         count = 1

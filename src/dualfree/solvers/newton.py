@@ -99,9 +99,7 @@ class Newton(Solver):
 
     def _set_dual(self) -> None:
         problem = self.problem
-        _dual_into(
-            problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha
-        )
+        _dual_into(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha)
 
     def _objective(self, w: Array, margins: Array, b: float) -> float:
         problem = self.problem
@@ -124,9 +122,9 @@ class Newton(Solver):
         else:
             _add_outer_products(problem.rows, curvatures, hessian)
         if problem.fit_intercept:
-            high, low = np.empty(d), np.empty(d)
-            _rows.weighted_sum_into(problem.rows, curvatures, high, low)
-            hessian[:d, d] = high
+            column = np.empty(d)
+            problem.sum_rows_into(curvatures, column, np.empty(d))
+            hessian[:d, d] = column
             hessian[d, d] = max(curvatures.sum(), 1e-12 * n)
         hessian /= n
         hessian[np.arange(d), np.arange(d)] += problem.lam

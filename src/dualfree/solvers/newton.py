@@ -1,12 +1,13 @@
-"""Newton's method for problems with few features: the second phase of `auto`.
+"""Newton's method: the second phase of `auto` where the problem is badly conditioned.
 
-Where d is small, the Hessian (1/n) Σ s_i φ''(z_i) x_i x_iᵀ + λ I costs Σ nnz_i² and its Cholesky factor d³/3, and a handful of
-steps end at the optimum, however badly the problem is conditioned. Any first-order method needs a number of epochs that
-grows with the condition number.
+The Hessian is (1/n) Σ s_i φ''(z_i) x_i x_iᵀ + λ I. Where d is small it is formed, at a cost of Σ nnz_i², and factorised
+(Cholesky, d³/3): a handful of steps end at the optimum, however badly the problem is conditioned. Where d is large the
+direction comes from conjugate gradients with the Hessian's diagonal as preconditioner, a pass over the data for each
+product, only as exactly as the step deserves (truncated Newton).
 
-One epoch here is one Newton step: gradient and Hessian at (w, b), a direction, and a backtracking line search on P, which
-costs O(n) a trial because X·direction is formed once. The intercept is one more variable without a penalty. The dual point that
-goes with w is α = −s φ'(Xw + b).
+One epoch here is one Newton step: a direction, and a backtracking line search on P that costs O(n) a trial, because
+X·direction is formed once. The intercept is one more variable, without a penalty. The dual point that goes with w is
+α = −s φ'(Xw + b).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _BLOCK_BYTES = 1 << 21
 # Rows at least this full are multiplied as dense blocks by BLAS, emptier ones entry by entry.
 _DENSE_SHARE = 0.15
 _HALVINGS = 40
+_CG_STEPS = 500
 
 
 class Newton(Solver):
@@ -39,14 +41,19 @@ class Newton(Solver):
 
     @staticmethod
     def suits(problem: Problem) -> bool:
-        """Whether the loss has a curvature and the Hessian fits in memory."""
-        smooth = problem.loss.convex and np.isfinite(problem.loss.smoothness) and problem.loss.has("curvature")
-        return smooth and 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
+        """Whether the loss is smooth and says its curvature."""
+        return bool(problem.loss.convex and np.isfinite(problem.loss.smoothness) and problem.loss.has("curvature"))
+
+    @staticmethod
+    def direct(problem: Problem) -> bool:
+        """Whether the Hessian fits in memory."""
+        return 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin at w(α)."""
         super().start(alpha, intercept)
         self.margins = np.empty(self.problem.n)
+        self.first_energy = 0.0
         self._follow(intercept)
 
     @property
@@ -65,7 +72,10 @@ class Newton(Solver):
         # α is not needed again before the step is made: one vector of length n serves as curvatures and as X·direction
         curvatures = along = self.alpha
         _curvatures_into(loss, self.margins, b, y, s, curvatures)
-        direction = -_solve_positive(self._hessian(curvatures), gradient)
+        if self.direct(problem):
+            direction = -_solve_positive(self._hessian(curvatures), gradient)
+        else:
+            direction = self._conjugate_gradients(curvatures, gradient)
         step_b = float(direction[-1]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[: problem.d])
         _rows.margins_into(problem.rows, step_w, along)
@@ -98,6 +108,33 @@ class Newton(Solver):
     def candidate(self) -> tuple[Array, Array | None, float | None]:
         """Return (α, w, b)."""
         return self.alpha, self.w, self.intercept
+
+    def _conjugate_gradients(self, curvatures: Array, gradient: Array) -> Array:
+        """Solve H x = −gradient until the residual is a part of the gradient that shrinks with it."""
+        problem, d = self.problem, self.problem.d
+        diagonal = np.empty(gradient.size)
+        _hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
+        x, product = np.zeros(gradient.size), np.empty(gradient.size)
+        residual = -gradient
+        scaled = residual / diagonal
+        search = scaled.copy()
+        energy = first = float(residual @ scaled)
+        self.first_energy = max(self.first_energy, first)
+        enough = first * min(0.1, np.sqrt(first / self.first_energy)) ** 2 if first > 0 else 0.0
+        for _ in range(_CG_STEPS):
+            if not energy > enough:
+                break
+            _hessian_times(problem.rows, curvatures, search, problem.fit_intercept, problem.n, product)
+            product[:d] += problem.lam * search[:d]
+            self.rows_touched += problem.n
+            step = energy / float(search @ product)
+            x += step * search
+            residual -= step * product
+            np.divide(residual, diagonal, out=scaled)
+            before, energy = energy, float(residual @ scaled)
+            search *= energy / before
+            search += scaled
+        return x
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
@@ -183,3 +220,32 @@ def _add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
     for i in range(curvatures.size):
         if curvatures[i] > 0.0:
             _rows.row_outer_add(rows, i, curvatures[i], hessian)
+
+
+@kernel
+def _hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, out: Any) -> None:
+    """out = (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
+    out[:] = 0.0
+    constant = vector[-1] if intercept else 0.0
+    total = 0.0
+    for i in range(curvatures.size):
+        if curvatures[i] > 0.0:
+            factor = curvatures[i] / n * (_rows.row_dot(rows, i, vector) + constant)
+            _rows.row_add(rows, i, factor, out)
+            total += factor
+    if intercept:
+        out[-1] = total
+
+
+@kernel
+def _hessian_diagonal(rows: Any, curvatures: Any, intercept: bool, lam: float, n: int, out: Any) -> None:
+    """out = the diagonal of the Hessian, without zeros."""
+    out[:] = 0.0
+    total = 0.0
+    for i in range(curvatures.size):
+        if curvatures[i] > 0.0:
+            _rows.row_add_squares(rows, i, curvatures[i] / n, out)
+            total += curvatures[i] / n
+    if intercept:
+        out[-1] = total
+    out[:] += lam

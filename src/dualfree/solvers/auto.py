@@ -59,12 +59,16 @@ class Auto(Solver):
     def begin_epoch(self) -> None:
         """Pass on to the active method."""
         self.active.begin_epoch()
+        self._count()
 
     def visit(self, count: int) -> None:
         """Pass on to the active method."""
-        before = self.active.rows_touched
         self.active.visit(count)
-        self.rows_touched += self.active.rows_touched - before
+        self._count()
+
+    def _count(self) -> None:
+        self.rows_touched += self.active.rows_touched
+        self.active.rows_touched = 0.0
 
     def end_epoch(self) -> None:
         """Pass on to the active method."""
@@ -111,14 +115,16 @@ class Auto(Solver):
         self.active = kind(self.problem, self.rng)
         self.active.start(old.alpha, old.intercept)
         self.phase = kind.name
+        self.evaluate_each_epoch = self.active.evaluate_each_epoch
 
     def _epoch_cost(self) -> float:
         return _PER_ENTRY * self.problem.nnz + _PER_ROW * self.problem.n
 
     def _newton_cost(self) -> float:
         problem = self.problem
-        lengths = np.diff(problem.rows[2]).astype(np.float64) if len(problem.rows) == 3 else np.full(1, 0.0)
-        blas = problem.n * problem.d**2 if problem.nnz > 0.15 * problem.n * problem.d else 0.0
-        outer = 0.0 if blas else 0.5 * float(lengths @ lengths)
-        passes = 3 * self._epoch_cost()
-        return passes + _PER_OUTER * outer + _PER_BLAS_FLOP * (blas + problem.d**3) + _PER_STEP
+        if Newton.by_blas(problem):
+            hessian = _PER_BLAS_FLOP * problem.n * problem.d**2
+        else:
+            lengths = np.diff(problem.rows[2]).astype(np.float64)
+            hessian = _PER_OUTER * 0.5 * float(lengths @ lengths)
+        return 3 * self._epoch_cost() + hessian + _PER_BLAS_FLOP * problem.d**3 + _PER_STEP

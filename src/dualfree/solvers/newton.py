@@ -38,6 +38,7 @@ class Newton(Solver):
 
     name = "newton"
     needs_convex = True
+    evaluate_each_epoch = True
 
     @staticmethod
     def suits(problem: Problem) -> bool:
@@ -48,6 +49,11 @@ class Newton(Solver):
     def direct(problem: Problem) -> bool:
         """Whether the Hessian fits in memory."""
         return 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
+
+    @staticmethod
+    def by_blas(problem: Problem) -> bool:
+        """Whether the rows are full enough to be multiplied as dense blocks."""
+        return problem.nnz > _DENSE_SHARE * problem.n * problem.d
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin at w(α)."""
@@ -142,7 +148,7 @@ class Newton(Solver):
         d, n = problem.d, problem.n
         size = d + 1 if problem.fit_intercept else d
         hessian = np.zeros((size, size))
-        if problem.nnz > _DENSE_SHARE * n * d:
+        if self.by_blas(problem):
             per_block = max(1, _BLOCK_BYTES // (8 * d))
             block = np.empty((min(per_block, n), d))
             for first in range(0, n, per_block):

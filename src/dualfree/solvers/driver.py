@@ -121,7 +121,8 @@ class Run:
                     break
                 if self.epoch >= due or self.epoch >= self.max_epochs:
                     evaluated = self.epoch
-                    outcome = self._evaluate()
+                    with np.errstate(over="ignore", invalid="ignore"):  # a diverging run overflows before it is stopped
+                        outcome = self._evaluate()
                     due = self._next_evaluation()
             status, note = outcome
         except KeyboardInterrupt:

@@ -19,8 +19,8 @@ import scipy.linalg
 from .. import rows as _rows
 from .._checks import Array
 from .._jit import kernel
-from ..losses.calls import loss_curvature, loss_slopes
-from ..problem import Problem, loss_sum
+from ..losses.calls import loss_curvature, loss_slopes, loss_value
+from ..problem import Problem
 from .base import Solver
 
 # The Hessian may take this many bytes; d up to 2048.
@@ -46,12 +46,8 @@ class Newton(Solver):
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin at w(α)."""
         super().start(alpha, intercept)
-        problem = self.problem
-        self.margins, self.slopes, self.along = (np.empty(problem.n) for _ in range(3))
-        _rows.margins_into(problem.rows, self.w, self.margins)
-        if problem.fit_intercept:
-            self.intercept = problem.best_intercept(self.margins, intercept)
-        self._set_dual()
+        self.margins = np.empty(self.problem.n)
+        self._follow(intercept)
 
     @property
     def visits_per_call(self) -> int:
@@ -62,33 +58,39 @@ class Newton(Solver):
         """Make one Newton step."""
         problem, b = self.problem, self.intercept
         loss, y, s, n = problem.loss.compiled, problem.y, problem.sample_weight, problem.n
-        # ∇P = λ (w − w(α)) with α = −s φ'
-        gradient = problem.lam * (self.w - problem.weights_of(self.alpha))
-        curvatures = self.slopes
-        _curvatures_into(loss, self.margins, b, y, s, curvatures)
-        hessian = self._hessian(curvatures)
+        gradient = problem.lam * (self.w - problem.weights_of(self.alpha))  # ∇P = λ (w − w(α)) with α = −s φ'
         if problem.fit_intercept:
             gradient = np.append(gradient, -self.alpha.sum() / n)
-        direction = -_solve_positive(hessian, gradient)
+
+        # α is not needed again before the step is made: one vector of length n serves as curvatures and as X·direction
+        curvatures = along = self.alpha
+        _curvatures_into(loss, self.margins, b, y, s, curvatures)
+        direction = -_solve_positive(self._hessian(curvatures), gradient)
         step_b = float(direction[-1]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[: problem.d])
-        _rows.margins_into(problem.rows, step_w, self.along)
+        _rows.margins_into(problem.rows, step_w, along)
 
-        slope = float(gradient @ direction)
-        here = self._objective(self.w, self.margins, b)
-        t = 1.0
+        def objective(t: float) -> float:
+            w = self.w + t * step_w
+            total = _loss_sum_along(loss, self.margins, along, t, b + t * step_b, y, s)
+            return float(total / n + 0.5 * problem.lam * (w @ w))
+
+        slope, here, t = float(gradient @ direction), objective(0.0), 1.0
         for _ in range(_HALVINGS):
-            there = self._objective(self.w + t * step_w, self.margins + t * self.along, b + t * step_b)
             # near the optimum both sides agree to rounding; a full step is then right
-            if there <= here + 1e-4 * t * slope + 1e-14 * abs(here):
+            if objective(t) <= here + 1e-4 * t * slope + 1e-14 * abs(here):
                 break
             t *= 0.5
         self.w += t * step_w
-        _rows.margins_into(problem.rows, self.w, self.margins)
-        if problem.fit_intercept:
-            self.intercept = problem.best_intercept(self.margins, b + t * step_b)
-        self._set_dual()
+        self._follow(b + t * step_b)
         self.rows_touched += 4 * n
+
+    def _follow(self, intercept: float) -> None:
+        """Set the margins, the best intercept and α = −s φ'(Xw + b) that go with w."""
+        problem = self.problem
+        _rows.margins_into(problem.rows, self.w, self.margins)
+        self.intercept = problem.best_intercept(self.margins, intercept) if problem.fit_intercept else 0.0
+        _dual_into(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha)
 
     def end_epoch(self) -> None:
         """Nothing: the intercept moved with the step."""
@@ -96,15 +98,6 @@ class Newton(Solver):
     def candidate(self) -> tuple[Array, Array | None, float | None]:
         """Return (α, w, b)."""
         return self.alpha, self.w, self.intercept
-
-    def _set_dual(self) -> None:
-        problem = self.problem
-        _dual_into(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha)
-
-    def _objective(self, w: Array, margins: Array, b: float) -> float:
-        problem = self.problem
-        total = loss_sum(problem.loss.compiled, margins, b, problem.y, problem.sample_weight)
-        return float(total / problem.n + 0.5 * problem.lam * (w @ w))
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
@@ -152,6 +145,16 @@ def _curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> N
     """out_i = s_i φ''(z_i + b; y_i)."""
     for i in range(z.size):
         out[i] = s[i] * loss_curvature(loss, z[i] + b, y[i]) if s[i] > 0.0 else 0.0
+
+
+@kernel
+def _loss_sum_along(loss: Any, z: Any, along: Any, t: float, b: float, y: Any, s: Any) -> float:
+    """Return Σ s_i φ(z_i + t along_i + b; y_i)."""
+    total = 0.0
+    for i in range(z.size):
+        if s[i] > 0.0:
+            total += s[i] * loss_value(loss, z[i] + t * along[i] + b, y[i])
+    return total
 
 
 @kernel

@@ -130,6 +130,11 @@ class Reference:
         alpha = [mp.mpf(v) for v in alpha]
         return [mp.fdot(alpha, [x[j] for x in self.X]) / (self.lam * self.n) for j in range(self.d)]
 
+    @property
+    def distance_error(self) -> Any:
+        """How far the reference's own w may be from w*."""
+        return mp.sqrt(2 * mp.mpf(10) ** -33 * (self.primal([ZERO] * self.d) + 1) / self.lam)
+
     def suboptimality(self, w: Any, b: Any = 0.0) -> Any:
         """P(w, b) − P*."""
         return self.primal(w, b) - self.optimum[2]

@@ -12,10 +12,12 @@ X·direction is formed once. The intercept is one more variable, without a penal
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+from threadpoolctl import ThreadpoolController
 
 from .. import rows as _rows
 from .._checks import Array
@@ -68,7 +70,11 @@ class Newton(Solver):
         return self.problem.n
 
     def visit(self, count: int) -> None:
-        """Make one Newton step."""
+        """Make one Newton step, on one thread: BLAS would take all cores and, on small matrices, lose by it."""
+        with _threadpools().limit(limits=1, user_api="blas"):
+            self._step()
+
+    def _step(self) -> None:
         problem, b = self.problem, self.intercept
         loss, y, s, n = problem.loss.compiled, problem.y, problem.sample_weight, problem.n
         gradient = problem.lam * (self.w - problem.weights_of(self.alpha))  # ∇P = λ (w − w(α)) with α = −s φ'
@@ -165,6 +171,11 @@ class Newton(Solver):
         hessian /= n
         hessian[np.arange(d), np.arange(d)] += problem.lam
         return hessian
+
+
+@cache
+def _threadpools() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries: once is enough
 
 
 def _solve_positive(hessian: Array, gradient: Array) -> Array:

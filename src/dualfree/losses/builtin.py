@@ -256,12 +256,12 @@ def dual_bounds(loss_id: int, p: float, y: float) -> tuple[float, float]:
     if loss_id == SQUARED_HINGE:
         return _squared_hinge.dual_bounds(y)
     if loss_id == SMOOTHED_HINGE:
-        return _rounded.dual_bounds(y)
+        return _rounded.dual_bounds(y, p)
     if loss_id == HUBER:
         return _huber.dual_bounds(y, p)
     if loss_id == SQUARED_TUBE:
-        return _squared_tube.dual_bounds(y)
-    return _tube.dual_bounds(y)
+        return _squared_tube.dual_bounds(y, p)
+    return _tube.dual_bounds(y, p)
 
 
 @device

@@ -33,7 +33,7 @@ from . import rows as _rows
 from ._checks import Array, finite_matrix, real_number
 from ._jit import kernel
 from .dual_domain import Balance, project
-from .losses.calls import loss_derivative, loss_fenchel_young, loss_value, residual
+from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms, residual
 from .problem import Problem, slope_sum
 
 _EPS = 2.0**-52
@@ -297,9 +297,9 @@ def _gap_terms(
         margin = z[i] + b
         a = alpha[i] / s[i]
         shift = (_rows.row_length(rows, i) + 4.0) * _EPS * norm * w_norm + 4.0 * _EPS * abs(b)
-        fenchel_young, error = loss_fenchel_young(loss, margin, y[i], a)
+        value, derivative, fenchel_young, error = loss_terms(loss, margin, y[i], a)
         total += s[i] * fenchel_young
-        slope = s[i] * loss_derivative(loss, margin, y[i])
+        slope = s[i] * derivative
         reach = shift + _EVALUATION * (unit + abs(margin) + abs(y[i]))
         if np.isinf(smoothness):
             rounding += s[i] * error + (s[i] * lipschitz + abs(alpha[i])) * reach
@@ -308,7 +308,7 @@ def _gap_terms(
             reach += _EVALUATION * abs(a)
             rounding += s[i] * error + abs(slope + alpha[i]) * reach + 2.0 * s[i] * smoothness * reach * reach
             primal_error += abs(slope) * reach + s[i] * smoothness * reach * reach
-        term = s[i] * loss_value(loss, margin, y[i])
+        term = s[i] * value
         new = primal + term
         back = new - primal
         lost += (primal - (new - back)) + (term - back)
@@ -428,5 +428,7 @@ def _bound_intercept(
 
 @kernel
 def _absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
+    """z_i = |κ_i|."""
+    loss_slopes(loss, z, b, y, s, z)
     for i in range(z.size):
-        z[i] = abs(residual(loss, z[i] + b, y[i], s[i], alpha[i]))
+        z[i] = abs(z[i] + alpha[i])

@@ -161,7 +161,9 @@ class _LossTable:
             at = np.full(distance.size, y)
             if math.isfinite(self.smoothness):
                 bad = np.abs(change) > self.smoothness * distance * (1.0 + 1e-9) + noise
-                sentence = f"smoothness is {self.smoothness:g}, but derivative(·, {{}}) changes by {{}} from {{}} to {{}}."
+                sentence = (
+                    f"smoothness is {self.smoothness:g}, but derivative(·, {{}}) changes by {{}} from {{}} to {{}}."
+                )
                 self._fail(bad, sentence, at, change, z[:-1], z[1:])
             bad = np.abs(slope) > self.loss.lipschitz * (1.0 + 4.0 * _EPS)
             self._fail(bad, "lipschitz is " + f"{self.loss.lipschitz:g}, but derivative({{}}, ·) is {{}}.", z, slope)
@@ -428,9 +430,7 @@ class _SolverBattery:
     def _run(self, problem: Problem, seed: int, start: Result | None = None, tol: float = 1e-9) -> Result:
         self.kind.check(problem, self.options)
         instance = self.kind(problem, np.random.default_rng(seed), **self.options)
-        run = Run(
-            problem, instance, tol=tol, max_epochs=20_000, max_time=None, callback=None, evaluate_every=None
-        )
+        run = Run(problem, instance, tol=tol, max_epochs=20_000, max_time=None, callback=None, evaluate_every=None)
         alpha = np.zeros(problem.n) if start is None else start.alpha.copy()
         return run.go(alpha, 0.0 if start is None else start.intercept)
 

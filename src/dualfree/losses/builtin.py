@@ -296,3 +296,11 @@ def fenchel_young(loss_id: int, p: float, z: float, y: float, a: float) -> float
     if loss_id == SQUARED_TUBE:
         return _squared_tube.fenchel_young(z, y, a, p)
     return _tube.fenchel_young(z, y, a, p)
+
+
+@device
+def terms(loss_id: int, p: float, z: float, y: float, a: float) -> tuple[float, float, float]:
+    """φ(z), φ'(z) and φ(z) + φ*(−a) + a z; the logistic loss needs one exponential for all three."""
+    if loss_id == LOGISTIC:
+        return _logistic.terms(z, y, a)
+    return value(loss_id, p, z, y), derivative(loss_id, p, z, y), fenchel_young(loss_id, p, z, y, a)

@@ -303,11 +303,11 @@ def _gap_terms(
         reach = shift + _EVALUATION * (unit + abs(margin) + abs(y[i]))
         if np.isinf(smoothness):
             rounding += s[i] * error + (s[i] * lipschitz + abs(alpha[i])) * reach
-            primal_error += s[i] * lipschitz * shift
+            primal_error += s[i] * lipschitz * reach
         else:
             reach += _EVALUATION * abs(a)
             rounding += s[i] * error + abs(slope + alpha[i]) * reach + 2.0 * s[i] * smoothness * reach * reach
-            primal_error += abs(slope) * shift + s[i] * smoothness * shift * shift
+            primal_error += abs(slope) * reach + s[i] * smoothness * reach * reach
         term = s[i] * value
         new = primal + term
         back = new - primal

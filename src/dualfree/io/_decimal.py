@@ -2,9 +2,10 @@
 
 Three ways, from cheap to dear:
 
-1. At most 2⁵³ times (or divided by) a power of ten up to 10²²: both are exact doubles, so one operation rounds once (Clinger).
-2. Up to 19 digits times any power of ten: multiply by a 128-bit approximation of that power and look whether the bits that
-   were cut off can matter (Eisel and Lemire). They almost never do.
+1. At most 2⁵³ times (or divided by) a power of ten up to 10²²: both are exact doubles, so one operation rounds once
+   (Clinger).
+2. Up to 19 digits times any power of ten: multiply by a 128-bit approximation of that power and look whether the bits
+   that were cut off can matter (Eisel and Lemire). They almost never do.
 3. What is left (numbers on a rounding boundary, subnormal numbers): `UNDECIDED`. The caller asks Python.
 
 Every number therefore means the same here, in Python and in any other correct reader.
@@ -125,4 +126,3 @@ def to_double(digits: Any, exponent: Any, truncated: Any) -> Any:
     below = _by_long_product(digits, exponent)
     above = _by_long_product(digits + _U1, exponent)
     return below if below == above else UNDECIDED
-

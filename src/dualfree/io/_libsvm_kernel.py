@@ -2,8 +2,9 @@
 
     label index:value index:value …  # comment
 
-One forward scan, no allocation, no Python object. A row is written to the output arrays as it is read and counted only when
-its line has ended well, so a broken line leaves no trace. The scan stops where Python has to act: no room, a broken line.
+One forward scan, no allocation, no Python object. A row is written to the output arrays as it is read and counted only
+when its line has ended well, so a broken line leaves no trace. The scan stops where Python has to act: no room, or a
+broken line.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def _is_digit(c: Any) -> Any:
 def _number(text: Any, at: int) -> Any:
     """Read a number at `at`: return its value (perhaps `UNDECIDED`), where it ends, and an error code or 0.
 
-    The text always ends with a newline, so that no test for its end is needed. Short numbers without an exponent, nearly all
-    there are, end here; the others go to `_long_number`.
+    The text always ends with a newline, so that no test for its end is needed. Short numbers without an exponent end
+    here, and nearly all are such; the others go to `_long_number`.
     """
     start = at
     c = text[at]
@@ -64,7 +65,7 @@ def _number(text: Any, at: int) -> Any:
     if negative or c == _PLUS:
         at += 1
         c = text[at]
-    digits, count, places = 0, 0, 0
+    digits, count, places = np.int64(0), 0, 0
     digit = np.uint8(c - _ZERO)
     while digit < _TEN:
         digits = digits * 10 + digit

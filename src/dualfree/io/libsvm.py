@@ -1,8 +1,8 @@
 """LIBSVM text to a CSR matrix: fast, and in hardly more memory than the matrix itself.
 
-The text goes through one buffer of a few megabytes. What the compiled scan reads lands in slabs of fixed size; at the end the
-slabs are copied into the final arrays and dropped one by one. Growing arrays by doubling would need up to three times the
-matrix, reading the file twice would exclude streams.
+The text goes through one buffer of a few megabytes. What the compiled scan reads lands in slabs of fixed size; at the
+end the slabs are copied into the final arrays and dropped one by one. Growing arrays by doubling would need up to three
+times the matrix, reading the file twice would exclude streams.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LibsvmData:
 
 
 def read_libsvm(
-    file: str | os.PathLike[str] | IO[bytes],
+    file: str | os.PathLike[str] | IO[bytes] | Source,
     *,
     name: str = "",
     n_features: int | None = None,
@@ -109,10 +109,10 @@ def read_libsvm(
     --------
     >>> from io import BytesIO
     >>> from dualfree.io import read_libsvm
-    >>> data = read_libsvm(BytesIO(b"+1 1:0.5 3:2\\n-1 2:1e-3  # a comment\\n"))
+    >>> data = read_libsvm(BytesIO(b"+1 1:0.5 3:2\\n-1 2:25e-2  # a comment\\n"))
     >>> data.X.toarray()
-    array([[0.5  , 0.   , 2.   ],
-           [0.   , 0.001, 0.   ]])
+    array([[0.5 , 0.  , 2.  ],
+           [0.  , 0.25, 0.  ]])
     >>> data.y, data.index_base
     (array([ 1., -1.]), 1)
     """
@@ -181,7 +181,7 @@ class _Reader:
                     buffer = self._larger(buffer)
 
     def _fill(self, buffer: Array, filled: int) -> tuple[int, bool]:
-        view = memoryview(buffer)
+        view = memoryview(buffer.data)
         while filled < buffer.size - 1:
             count = self.source.stream.readinto(view[filled : buffer.size - 1])  # type: ignore[attr-defined]
             if not count:
@@ -195,8 +195,8 @@ class _Reader:
 
     def _larger(self, buffer: Array) -> Array:
         if buffer.size > _LONGEST_LINE:
-            line = int(self.state[kernel.LINE])
-            raise DataError(self.source.name, f"the line is longer than {_LONGEST_LINE >> 20} MiB; is this LIBSVM text?", line)
+            problem = f"the line is longer than {_LONGEST_LINE >> 20} MiB; is this LIBSVM text?"
+            raise DataError(self.source.name, problem, int(self.state[kernel.LINE]))
         larger = np.empty(2 * (buffer.size - 1) + 1, dtype=np.uint8)
         larger[: buffer.size] = buffer
         return larger
@@ -279,8 +279,7 @@ class _Reader:
             slab = self.slabs.pop()
             rows, entries = slice(row, row + slab.n_rows), slice(entry, entry + slab.n_entries)
             y[rows] = slab.labels[: slab.n_rows]
-            np.cumsum(slab.lengths[: slab.n_rows], out=indptr[row + 1 : row + 1 + slab.n_rows])
-            indptr[row + 1 : row + 1 + slab.n_rows] += index_type(entry)
+            indptr[row + 1 : row + 1 + slab.n_rows] = entry + np.cumsum(slab.lengths[: slab.n_rows])
             values[entries] = slab.values[: slab.n_entries]
             np.subtract(slab.indices[: slab.n_entries], base, out=indices[entries], casting="unsafe")
             row, entry = rows.stop, entries.stop
@@ -298,7 +297,6 @@ class _Reader:
         if n_features is None:
             return seen
         if seen > n_features and not self.state[kernel.IGNORED]:
-            raise DataError(
-                self.source.name, f"it has the feature index {seen - 1 + base}, which is beyond the {n_features} features."
-            )
+            index = seen - 1 + base
+            raise DataError(self.source.name, f"the feature index {index} is beyond the {n_features} features.")
         return n_features

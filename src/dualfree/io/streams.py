@@ -90,9 +90,13 @@ class Source:
 
 
 @contextlib.contextmanager
-def open_source(path: str | os.PathLike[str] | IO[bytes], name: str = "", progress: Progress | None = None) -> Iterator[Source]:
-    """Open a path, ``"-"`` for standard input, or a binary stream."""
-    if not isinstance(path, (str, os.PathLike)):
+def open_source(
+    path: str | os.PathLike[str] | IO[bytes] | Source, name: str = "", progress: Progress | None = None
+) -> Iterator[Source]:
+    """Open a path, ``"-"`` for standard input, or a binary stream; a source that is open already is passed on."""
+    if isinstance(path, Source):
+        yield path
+    elif not isinstance(path, (str, os.PathLike)):
         yield Source(path, name or str(getattr(path, "name", "the stream")), None, progress)
     elif path == STDIN:
         yield Source(sys.stdin.buffer, name or "standard input", None, progress)

@@ -14,7 +14,7 @@ What rounding can hide is bounded and *added*:
 - z_i is off by at most δ_i = (nnz_i + 4) ε ‖x_i‖ ‖w‖ + 4 ε |b| plus what evaluating the loss costs, which the closed forms
   turn into a relative error of a few ε and a shift of z_i of a few ε (1 + |z_i| + |y_i| + |a_i|). A shift of δ moves FY_i
   by at most |κ_i| δ + L_i δ²/2.
-- w(α) is summed in compensated arithmetic, so its error is a few ε (1/(λn)) Σ |α_i| ‖x_i‖, whatever n.
+- w(α) is summed in blocks, so its error is at most about (1024 + n/1024) ε (1/(λn)) Σ |α_i| ‖x_i‖.
 - Σ α = 0 holds up to `Balance.excess`; its removal costs at most excess/reach times FY at distance `reach` (convexity).
 - b is known up to a bracket in which the derivative of P(w, ·) changes sign beyond doubt.
 
@@ -152,9 +152,9 @@ def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None)
             raise ValueError("alpha must be finite, it contains NaN or infinity.")
     feasible = np.empty(problem.n)
     balance = project(problem, dual_point, feasible)
-    high, low = np.empty(problem.d), np.empty(problem.d)
-    _rows.weighted_sum_into(problem.rows, feasible, high, low)
-    return bound_gap(problem, vector, b, feasible, balance, z, high, low, np.empty(problem.d), final=True)
+    sums, scratch = np.empty(problem.d), np.empty(problem.d)
+    error = problem.sum_rows_into(feasible, sums, scratch)
+    return bound_gap(problem, vector, b, feasible, balance, z, sums, error, scratch, final=True)
 
 
 def bound_gap(
@@ -164,14 +164,14 @@ def bound_gap(
     alpha: Array,
     balance: Balance,
     z: Array,
-    high: Array,
-    low: Array,
+    sums: Array,
+    sums_error: float,
     gradient: Array,
     *,
     enough: float = 0.0,
     final: bool = False,
 ) -> Certificate:
-    """Compute both bounds at (w, b), given feasible α, z = X w and high + low = Σ α_i x_i; `gradient` is scratch.
+    """Compute both bounds at (w, b), given feasible α, z = X w and `sums` = Σ α_i x_i with its error; `gradient` is scratch.
 
     The gradient bound costs a pass over the data and is left out when the dual bound is at most `enough`.
     With `final` the intercept is bounded, too. On return z holds |κ_i|.
@@ -185,8 +185,8 @@ def bound_gap(
         problem.rows, loss, y, s, v, w_norm, b, alpha, z, smoothness, lipschitz
     )
     # ‖w − w(α)‖, the rounding of w(α) and of the difference included
-    gradient[:] = w - (high + low) / (lam * n)
-    sum_error = (8.0 * _EPS + (n * _EPS) ** 2) * alpha_size / (lam * n) + 8.0 * _EPS * w_norm
+    gradient[:] = w - sums / (lam * n)
+    sum_error = (sums_error + 4.0 * _EPS) * alpha_size / (lam * n) + 8.0 * _EPS * w_norm
     distance = float(np.linalg.norm(gradient)) * (1 + problem.d * _EPS)
 
     primal = primal_sum / n + 0.5 * lam * w_norm * w_norm

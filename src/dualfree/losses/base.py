@@ -112,7 +112,7 @@ class Loss:
         """What a kernel receives: an id and a parameter for a built-in loss, compiled functions for a user's."""
         if self.builtin_id is not None:
             return (self.builtin_id, self.params[0] if self.params else 0.0)
-        return _compiled_functions(type(self), len(self.params)) + (self.params,)
+        return (*_compiled_functions(type(self), len(self.params)), self.params)
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{p:g}" for p in self.params)

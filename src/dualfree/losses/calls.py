@@ -14,6 +14,7 @@ from numba import types
 from numba.extending import overload
 
 from .._jit import device
+from ..vector_exp import vector_exp
 from . import builtin
 
 _OPTIONS = {"error_model": "numpy", "nogil": True}
@@ -51,6 +52,11 @@ def loss_dual_step(loss: Any, z: float, y: float, a: float, q: float) -> float:
 
 def loss_fenchel_young(loss: Any, z: float, y: float, a: float) -> tuple[float, float]:
     """φ(z) + φ*(−a) + a z and a bound on the rounding error of that sum beyond a few relative units."""
+    raise NotImplementedError("compiled code only")
+
+
+def loss_slopes(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i = s_i φ'(z_i + b; y_i) for all rows; `out` may be `z`."""
     raise NotImplementedError("compiled code only")
 
 
@@ -135,6 +141,27 @@ def _fenchel_young(loss: Any, z: Any, y: Any, a: Any) -> Any:
         return max(total, 0.0), 1e-14 * (abs(value) + abs(conjugate) + abs(a * z))
 
     return user
+
+
+@overload(loss_slopes, strict=False, jit_options=_OPTIONS)
+def _slopes(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+    if _is_builtin(loss):
+
+        def builtin_slopes(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+            if loss[0] == builtin.LOGISTIC:
+                for i in range(z.size):  # no branch inside: this loop runs on vector registers
+                    out[i] = -(y[i] * s[i]) / (1.0 + vector_exp(y[i] * (z[i] + b)))
+            else:
+                for i in range(z.size):
+                    out[i] = s[i] * builtin.derivative(loss[0], loss[1], z[i] + b, y[i])
+
+        return builtin_slopes
+
+    def user_slopes(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+        for i in range(z.size):
+            out[i] = s[i] * loss[1](z[i] + b, y[i], *loss[9]) if s[i] > 0.0 else 0.0
+
+    return user_slopes
 
 
 # --- with weights -----------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def check_target(data: Dataset, objective: Objective) -> Any:
         raise DataError(data.name, "it holds no target.")
     if not objective.is_classification:
         if y.dtype.kind != "f":
-            raise DataError(data.name, f"the loss {objective.loss} needs numbers as target, got {y[0]!r}.")
+            raise DataError(data.name, f"the loss {objective.loss} needs numbers as target, got {y[0].item()!r}.")
         return y
     classes = np.unique(y)
     hint = "For numbers use --loss squared, huber or another loss for numbers."

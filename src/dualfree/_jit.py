@@ -57,13 +57,26 @@ class _Announcement:
 
 class _PackageCache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        loaded = super().load_overload(sig, target_context)
+        loaded = None
+        if not _has_user_loss(sig):
+            try:
+                loaded = super().load_overload(sig, target_context)
+            except Exception:
+                self.flush()  # a damaged index, or one that another version wrote: begin a new one
         if loaded is None:
             _Announcement.make()
         return loaded
 
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if not _has_user_loss(sig):  # it could not be loaded again: its functions live in the user's process
+            super().save_overload(sig, data)
+
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (*super()._index_key(sig, codegen), _source_stamp())
+
+
+def _has_user_loss(sig: Any) -> bool:
+    return "UserLoss(" in str(sig)
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -121,7 +121,8 @@ class Run:
                     break
                 if self.epoch >= due or self.epoch >= self.max_epochs:
                     evaluated = self.epoch
-                    outcome = self._evaluate()
+                    with np.errstate(over="ignore", invalid="ignore"):  # a diverging run overflows before it is stopped
+                        outcome = self._evaluate()
                     due = self._next_evaluation()
             status, note = outcome
         except KeyboardInterrupt:
@@ -226,7 +227,7 @@ class Run:
             return Status.CONVERGED, ""
         if self.solver.may_diverge and self.best is not None and not gap < _DIVERGED * self.best.certificate.gap:
             return Status.DIVERGED, f"The gap grew to {gap:.1e}. " + self.solver.instead
-        if certificate.rounding >= 0.5 * gap and self.epoch > 0:
+        if math.isfinite(gap) and certificate.rounding >= 0.5 * gap and self.epoch > 0:
             return Status.STALLED, ""
         gaps = [entry.gap for entry in self.trace]
         if len(gaps) > _STALL_EVALUATIONS and certificate.relative_gap < _STALL_RELATIVE_GAP:

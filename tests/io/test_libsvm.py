@@ -46,7 +46,8 @@ class TestSameAsScikitLearn:
         theirs, labels = load_svmlight_file(io.BytesIO(text))
         assert ours.index_base == (0 if zero_based else 1)
         assert ours.X.shape == theirs.shape
-        assert (ours.X != theirs).nnz == 0
+        difference = theirs != ours.X
+        assert difference.nnz == 0
         assert np.array_equal(ours.y, labels)
         assert ours.X.has_canonical_format
 
@@ -55,7 +56,8 @@ class TestSameAsScikitLearn:
         ours = read(svm_text(X, y), dtype=np.float32)
         theirs, _ = load_svmlight_file(io.BytesIO(svm_text(X, y)), dtype=np.float32)
         assert ours.X.dtype == np.float32
-        assert (ours.X != theirs).nnz == 0
+        difference = theirs != ours.X
+        assert difference.nnz == 0
 
 
 class TestNumbers:

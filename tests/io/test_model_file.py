@@ -38,7 +38,8 @@ def written(model, tmp_path):
 
 def contents(path):
     with safe_open(path, framework="numpy") as file:
-        return {key: file.get_tensor(key) for key in file.keys()}, dict(file.metadata())
+        keys = file.keys()
+        return {key: file.get_tensor(key) for key in keys}, dict(file.metadata())
 
 
 class TestRoundTrip:

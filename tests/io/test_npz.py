@@ -98,5 +98,5 @@ def test_header_that_asks_for_more_than_is_there():
 def test_not_an_archive(content):
     file = io.BytesIO(content)
     file.name = "data.npz"
-    with pytest.raises(DataError, match="not a readable .npz archive"):
+    with pytest.raises(DataError, match=r"not a readable \.npz archive"):
         read_data(file)

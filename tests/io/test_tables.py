@@ -190,10 +190,10 @@ def test_fingerprint_depends_on_the_numbers_alone(tmp_path):
     np.savez_compressed(tmp_path / "dense.npz", X=X, y=y)
     rows = (
         f"{label!r} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row))
-        for label, row in zip(y.tolist(), X.tolist())
+        for label, row in zip(y.tolist(), X.tolist(), strict=True)
     )
     (tmp_path / "data.svm").write_text("\n".join(rows))
-    lines = (",".join(map(repr, [*row, label])) for label, row in zip(y.tolist(), X.tolist()))
+    lines = (",".join(map(repr, [*row, label])) for label, row in zip(y.tolist(), X.tolist(), strict=True))
     (tmp_path / "data.csv").write_text("a,b,c,d,e,f,t\n" + "\n".join(lines))
     prints = {
         read_data(tmp_path / name, target="t").fingerprint()

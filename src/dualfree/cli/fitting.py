@@ -184,9 +184,11 @@ def solve_without_dual(
         trace = _joined(trace, result.trace)
         certificate = certify(problem, result.w, result.intercept)
         result = replace(result, certificate=certificate, n_epochs=epochs, trace=trace)
-        if certificate.relative_gap <= tol or result.status is not Status.CONVERGED:
+        if certificate.relative_gap <= tol:
+            return replace(result, status=Status.CONVERGED, message=Status.CONVERGED.sentence)
+        if result.status not in (Status.CONVERGED, Status.STALLED):
             return result
-        if inner < _LEAST_INNER_TOL:
+        if result.status is Status.STALLED or inner < _LEAST_INNER_TOL:
             message = "Without the dual vectors the certificate cannot reach tol; keep them (leave out --no-dual)."
             return replace(result, status=Status.STALLED, message=message)
         inner *= _INNER_TOL_FACTOR

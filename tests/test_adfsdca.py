@@ -61,7 +61,9 @@ def test_few_neighbours() -> None:
     """Many rows with hardly a common feature: single leaves of the tree are renewed instead of all."""
     rng = np.random.default_rng(3)
     n = 3000
-    X = scipy.sparse.csr_matrix((rng.normal(size=2 * n), (np.repeat(np.arange(n), 2), rng.integers(0, 2000, size=2 * n))))
+    X = scipy.sparse.csr_matrix(
+        (rng.normal(size=2 * n), (np.repeat(np.arange(n), 2), rng.integers(0, 2000, size=2 * n)))
+    )
     problem = df.Problem(X, rng.normal(size=n), "squared", 1e-3)
     solver = df.SOLVERS["adfsdca"](problem, np.random.default_rng(7))
     solver.start(np.zeros(n), 0.0)

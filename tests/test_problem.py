@@ -90,7 +90,9 @@ def test_other_forms_are_converted() -> None:
 
 def test_duplicate_entries_are_summed_in_a_copy() -> None:
     """‖x_i‖² of a row (1, 2) at the same place is 9, not 5."""
-    matrix = scipy.sparse.csr_matrix((np.array([1.0, 2.0, 1.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2))
+    matrix = scipy.sparse.csr_matrix(
+        (np.array([1.0, 2.0, 1.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2)
+    )
     problem = df.Problem(matrix, [1.0, 2.0], "squared")
     assert np.array_equal(problem.row_norms_squared, [9.0, 1.0])
     assert matrix.nnz == 3
@@ -205,9 +207,10 @@ def test_repr_and_pickle() -> None:
     assert repr(problem) == "Problem(30×4 CSR, Huber(1), lam=0.02, fit_intercept=True)"
     copy = pickle.loads(pickle.dumps(problem))
     assert np.array_equal(dense(copy), dense(problem))
-    assert df.solve(copy, "prox-sdca", random_state=0).certificate == df.solve(
-        problem, "prox-sdca", random_state=0
-    ).certificate
+    assert (
+        df.solve(copy, "prox-sdca", random_state=0).certificate
+        == df.solve(problem, "prox-sdca", random_state=0).certificate
+    )
 
 
 def test_constants() -> None:

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 DATA_DIR ?= data
 
-.PHONY: demo test test-slow test-browser fuzz lint bench bench-quick bench-engine clean help
+.PHONY: demo test test-slow test-browser fuzz lint bench bench-quick bench-engine docs clean help
 
 help:
 	@echo "make demo          fit a bundled data set with every solver; writes demo_output/"
@@ -12,6 +12,7 @@ help:
 	@echo "make fuzz          100,000 broken inputs for the readers of data and model files"
 	@echo "make bench-quick   time to a true suboptimality against peers, a small grid; DATA_DIR=folder of .npz files"
 	@echo "make bench         the same on the full grid (hours)"
+	@echo "make docs          the documentation as a web site in site/"
 	@echo "make bench-engine  speed and memory of the engine; needs DATA_DIR=folder with rcv1_subsets.npz"
 
 demo: .venv-demo/.ready
@@ -21,7 +22,7 @@ test: .venv-test/.ready
 	.venv-test/bin/ruff check .
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/mypy
-	.venv-test/bin/python -m pytest
+	.venv-test/bin/python -m pytest --numprocesses 2
 
 test-slow: .venv-test/.ready
 	.venv-test/bin/python -m pytest -m slow
@@ -43,10 +44,14 @@ bench: .venv-bench/.ready
 bench-engine: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/engine.py --data-dir $(DATA_DIR)
 
+docs: .venv-docs/.ready
+	.venv-docs/bin/mkdocs build
+
 # Each environment is made afresh when pyproject.toml changes what it needs.
 .venv-demo/.ready: EXTRA = cli
 .venv-test/.ready: EXTRA = test
 .venv-bench/.ready: EXTRA = bench
+.venv-docs/.ready: EXTRA = docs
 .venv-browser/.ready: EXTRA = browser
 .venv-%/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dualfree needs Python 3.11 or newer; set PYTHON=python3.x")'

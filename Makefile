@@ -2,7 +2,7 @@
 PYTHON ?= python3
 DATA_DIR ?= data
 
-.PHONY: demo test test-slow test-browser fuzz lint bench-engine clean help
+.PHONY: demo test test-slow test-browser fuzz lint bench bench-quick bench-engine clean help
 
 help:
 	@echo "make demo          fit a bundled data set with every solver; writes demo_output/"
@@ -10,6 +10,8 @@ help:
 	@echo "make test-slow     the tests that are too slow for every day"
 	@echo "make test-browser  the HTML report in headless Chromium; writes report.png"
 	@echo "make fuzz          100,000 broken inputs for the readers of data and model files"
+	@echo "make bench-quick   time to a true suboptimality against peers, a small grid; DATA_DIR=folder of .npz files"
+	@echo "make bench         the same on the full grid (hours)"
 	@echo "make bench-engine  speed and memory of the engine; needs DATA_DIR=folder with rcv1_subsets.npz"
 
 demo: .venv-demo/.ready
@@ -31,6 +33,12 @@ test-browser: .venv-browser/.ready
 
 fuzz: .venv-test/.ready
 	.venv-test/bin/python tests/io/fuzz.py --inputs 100000
+
+bench-quick: .venv-bench/.ready
+	.venv-bench/bin/python -m benchmarks.compare --data-dir $(DATA_DIR) --quick --out benchmark_results/quick.parquet
+
+bench: .venv-bench/.ready
+	.venv-bench/bin/python -m benchmarks.compare --data-dir $(DATA_DIR) --out benchmark_results/full.parquet
 
 bench-engine: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/engine.py --data-dir $(DATA_DIR)

@@ -23,10 +23,10 @@ def read_arrow(source: Source, parquet: bool) -> Any:
         else:
             table = arrow.ipc.open_stream(buffer).read_all()
         table.validate(full=True)
-    except (arrow.ArrowException, OSError, MemoryError) as error:
+        names = table.column_names
+    except (arrow.ArrowException, OSError, MemoryError, ValueError, OverflowError) as error:
         reason = str(error).split("\n", 1)[0].rstrip(".")
         raise DataError(source.name, f"this is not a readable {kind} file ({reason}).") from None
-    names = table.column_names
     for i, name in enumerate(names):
         if name in names[:i]:
             raise DataError(source.name, f"the column {shown(name)} occurs twice.")

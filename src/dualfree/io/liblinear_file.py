@@ -24,7 +24,7 @@ _SOLVER_TYPES = {
 
 
 def export_liblinear(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model that LIBLINEAR can read.
+    r"""Write a model that LIBLINEAR can read.
 
     Parameters
     ----------
@@ -32,6 +32,20 @@ def export_liblinear(model: Model, path: str | os.PathLike[str]) -> None:
         Its classes must be whole numbers, which is all that LIBLINEAR knows.
     path : path
         Where.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from io import BytesIO
+    >>> from pathlib import Path
+    >>> from dualfree.cli.fitting import fit_model
+    >>> from dualfree.io import Objective, export_liblinear, read_data
+    >>> data = read_data(BytesIO(b"1 1:2\n-1 2:3\n1 1:1 2:-1\n"), format="libsvm")
+    >>> model = fit_model(data, Objective("logistic", lam=0.1), seed=0).model
+    >>> path = Path(tempfile.mkdtemp()) / "m.model"
+    >>> export_liblinear(model, path)
+    >>> path.read_text().splitlines()[:3]
+    ['solver_type L2R_LR', 'nr_class 2', 'label 1 -1']
     """
     name = os.fspath(path)
     labels = _labels(model, name)

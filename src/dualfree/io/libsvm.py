@@ -44,7 +44,7 @@ _EXPECTED = {
 
 @dataclass(frozen=True, slots=True)
 class LibsvmData:
-    """What a LIBSVM file holds.
+    r"""What a LIBSVM file holds.
 
     Attributes
     ----------
@@ -57,6 +57,14 @@ class LibsvmData:
         Broken lines that were skipped.
     ignored : int
         Entries left out because their index is beyond `n_features`.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> from dualfree.io import read_libsvm
+    >>> data = read_libsvm(BytesIO(b"1 0:2\n1 0:x\n"), skip_bad_lines=True)
+    >>> data.index_base, data.bad_lines
+    (0, 1)
     """
 
     X: Any

@@ -124,6 +124,12 @@ class Training:
         The random seed.
     fingerprint : str or None
         `Dataset.fingerprint` of the training data; files of format 1 have none.
+
+    Examples
+    --------
+    >>> from dualfree.io import Training
+    >>> Training("train.svm", 455, False, "auto", 1e-6, seed=0, fingerprint=None).n_rows
+    455
     """
 
     data: str
@@ -149,6 +155,15 @@ class Outcome:
         Epochs run.
     seconds : float
         Time spent solving.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualfree as df
+    >>> from dualfree.io import Outcome
+    >>> result = df.solve(df.Problem(np.eye(2), [1.0, 2.0], loss="squared", lam=1.0), random_state=0)
+    >>> Outcome(result.certificate, result.status.value, result.n_epochs, seconds=0.1).status
+    'converged'
     """
 
     certificate: Certificate
@@ -159,7 +174,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A fitted linear model.
+    r"""A fitted linear model.
 
     Attributes
     ----------
@@ -179,6 +194,19 @@ class Model:
         The version of dualfree that wrote the file.
     intact : bool
         Whether the file's checksum is right; see `load_model`.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> from dualfree.cli.fitting import fit_model
+    >>> from dualfree.io import Objective, read_data
+    >>> data = read_data(BytesIO(b"1 1:2\n-1 2:3\n1 1:1 2:-1\n"), format="libsvm")
+    >>> model = fit_model(data, Objective("logistic", lam=0.1), seed=0).model
+    >>> scores = model.scores(data.X)
+    >>> model.predict(scores)
+    array([ 1., -1.,  1.])
+    >>> model.certain(scores, model.score_bounds(data.X))
+    array([ True,  True,  True])
     """
 
     coef: Array

@@ -34,7 +34,7 @@ FORMAT_VERSION = 2
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model; the file appears only when it is complete.
+    r"""Write a model; the file appears only when it is complete.
 
     Parameters
     ----------
@@ -45,7 +45,16 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
 
     Examples
     --------
-    See `load_model`.
+    >>> import tempfile
+    >>> from io import BytesIO
+    >>> from pathlib import Path
+    >>> from dualfree.cli.fitting import fit_model
+    >>> from dualfree.io import Objective, read_data, save_model
+    >>> data = read_data(BytesIO(b"1 1:2\n-1 2:3\n1 1:1 2:-1\n"), format="libsvm")
+    >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> save_model(fit_model(data, Objective("logistic", lam=0.1), seed=0).model, path)
+    >>> path.exists()
+    True
     """
     numpy_format = require("safetensors.numpy", "cli")
     tensors = {"coef": np.ascontiguousarray(model.coef), "intercept": np.ascontiguousarray(model.intercept)}

@@ -18,7 +18,7 @@ _IR_VERSION = 8
 
 
 def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model as ONNX.
+    r"""Write a model as ONNX.
 
     The input ``X`` is a float64 matrix. The outputs are ``label`` and ``scores`` for classes, with ``probabilities`` for the
     logistic loss, or ``prediction`` for numbers. The metadata hold the names of the features and the certificates.
@@ -29,6 +29,20 @@ def export_onnx(model: Model, path: str | os.PathLike[str]) -> None:
         What to write.
     path : path
         Where.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from io import BytesIO
+    >>> from pathlib import Path
+    >>> from dualfree.cli.fitting import fit_model
+    >>> from dualfree.io import Objective, export_onnx, read_data
+    >>> data = read_data(BytesIO(b"1 1:2\n-1 2:3\n1 1:1 2:-1\n"), format="libsvm")
+    >>> model = fit_model(data, Objective("logistic", lam=0.1), seed=0).model
+    >>> path = Path(tempfile.mkdtemp()) / "m.onnx"
+    >>> export_onnx(model, path)
+    >>> path.stat().st_size > 0
+    True
     """
     onnx = require("onnx", "cli")
     graph = _Graph(onnx)

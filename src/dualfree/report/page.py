@@ -45,7 +45,7 @@ def write_report(
     valid: Dataset | None = None,
     scores: dict[str, float | None] | None = None,
 ) -> None:
-    """Write the report of a fit: certificate, convergence, residuals, coefficients, and how well it predicts.
+    r"""Write the report of a fit: certificate, convergence, residuals, coefficients, and how well it predicts.
 
     Parameters
     ----------
@@ -63,6 +63,21 @@ def write_report(
         Other data with targets, for a ROC curve or a plot of the errors.
     scores : dict, optional
         The scores on `valid`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from io import BytesIO
+    >>> from pathlib import Path
+    >>> from dualfree.cli.fitting import fit_model
+    >>> from dualfree.io import Objective, read_data
+    >>> from dualfree.report import write_report
+    >>> data = read_data(BytesIO(b"1 1:2\n-1 2:3\n1 1:1 2:-1\n"), format="libsvm")
+    >>> fit = fit_model(data, Objective("logistic", lam=0.1), seed=0)
+    >>> path = Path(tempfile.mkdtemp()) / "report.html"
+    >>> write_report(path, fit.model, fit.results, data)
+    >>> "<h2>Certificate</h2>" in path.read_text(encoding="utf-8")
+    True
     """
     page = _Page()
     names = column_names(model)

@@ -89,7 +89,7 @@ def draw_path(
     best: int | None,
     path: str | os.PathLike[str],
 ) -> None:
-    """Draw the coefficients, the certified gaps and, where there are any, the scores over λ.
+    r"""Draw the coefficients, the certified gaps and, where there are any, the scores over λ.
 
     Parameters
     ----------
@@ -101,6 +101,21 @@ def draw_path(
         Which model is the best one; marked by a line.
     path : path
         A .png, .svg or .pdf file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from io import BytesIO
+    >>> from pathlib import Path
+    >>> from dualfree.cli.fitting import fit_model
+    >>> from dualfree.io import Objective, read_data
+    >>> from dualfree.report import draw_path
+    >>> data = read_data(BytesIO(b"1 1:2\n-1 2:3\n1 1:1 2:-1\n"), format="libsvm")
+    >>> models = [fit_model(data, Objective("logistic", lam=lam), seed=0).model for lam in (1.0, 0.1)]
+    >>> path = Path(tempfile.mkdtemp()) / "path.png"
+    >>> draw_path(models, None, None, path)
+    >>> path.read_bytes()[:4]
+    b'\x89PNG'
     """
     lams = np.array([model.objective.lam for model in models])
     coefs = np.array([model.coef.ravel() for model in models])

@@ -27,6 +27,13 @@ class Density:
         After how many epochs.
     residuals : array
         |κ_i| of at most 20,000 rows, evenly spread over the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualfree.report import Density
+    >>> Density(column=0, epoch=1, residuals=np.array([0.5, 0.1])).epoch
+    1
     """
 
     column: int

@@ -112,7 +112,7 @@ class Run:
             self.solver.start(alpha, intercept)
             self.guess_b = intercept
             outcome = self._evaluate()
-            due = 1
+            due = self._next_evaluation()
             while outcome is None:
                 if self.epoch >= self.max_epochs:
                     outcome = Status.MAX_EPOCHS, ""

@@ -106,7 +106,7 @@ class Run:
     def go(self, alpha: Array, intercept: float) -> Result:
         """Run from a starting point until something says stop."""
         status, note = Status.INTERRUPTED, "Ctrl-C was pressed."
-        evaluated = -1
+        evaluated, pressed = -1, False
         try:
             self.solver.start(alpha, intercept)
             self.guess_b = intercept
@@ -126,13 +126,15 @@ class Run:
                     due = self._next_evaluation()
             status, note = outcome
         except KeyboardInterrupt:
-            pass
-        if (status is Status.MAX_TIME or status is Status.INTERRUPTED) and (evaluated != self.epoch or not note):
-            # The visits since the last evaluation count, too. A second Ctrl-C ends this at once.
-            last = self._evaluate(quietly=True)
-            if last is not None and last[0] is Status.CONVERGED:
-                status, note = last
-        return self._result(status, note)
+            pressed = True
+        while True:
+            try:
+                return self._finish(status, note, evaluated)
+            except KeyboardInterrupt:
+                # The first Ctrl-C keeps the best point even when it comes this late; the second ends the run at once.
+                if pressed or self.best is None:
+                    raise
+                pressed = True
 
     # --- one epoch --------------------------------------------------------------------------------------------------
 
@@ -194,9 +196,9 @@ class Run:
         )
         outcome = self._judge(certificate)
         if self.best is None or certificate.gap < self.best.certificate.gap:
-            n, d = problem.n, problem.d
-            self.spare = (np.empty(n), np.empty(d)) if self.best is None else (self.best.alpha, self.best.w)
-            self.best = point
+            free = (np.empty(problem.n), np.empty(problem.d)) if self.best is None else (self.best.alpha, self.best.w)
+            # In one statement: a Ctrl-C between the two would let the next evaluation overwrite the best point.
+            self.best, self.spare = point, free
         self.solver.observe(certificate.gap, self.target)
         if self.callback is not None and not quietly:
             state = State(self.epoch, passes, self.seconds, certificate, weights, b, feasible, self.trace)
@@ -249,7 +251,12 @@ class Run:
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _result(self, status: Status, note: str) -> Result:
+    def _finish(self, status: Status, note: str, evaluated: int) -> Result:
+        """Evaluate once more where visits have not been evaluated yet, and put the result together."""
+        if (status is Status.MAX_TIME or status is Status.INTERRUPTED) and (evaluated != self.epoch or not note):
+            last = self._evaluate(quietly=True)
+            if last is not None and last[0] is Status.CONVERGED:
+                status, note = last
         problem, best = self.problem, self.best
         if best is None:
             raise KeyboardInterrupt  # before the first evaluation there is nothing to return

@@ -1,0 +1,28 @@
+"""Data files in, model files out."""
+
+from .atomic import written_in_place
+from .dataset import Dataset
+from .encoding import Column, Encoding
+from .errors import DataError
+from .libsvm import LibsvmData, read_libsvm
+from .model import Model, Objective, Outcome, Training
+from .model_file import load_model, save_model
+from .readers import FORMATS, read_data
+
+__all__ = [
+    "FORMATS",
+    "Column",
+    "DataError",
+    "Dataset",
+    "Encoding",
+    "LibsvmData",
+    "Model",
+    "Objective",
+    "Outcome",
+    "Training",
+    "load_model",
+    "read_data",
+    "read_libsvm",
+    "save_model",
+    "written_in_place",
+]

@@ -4,13 +4,16 @@ from .atomic import written_in_place
 from .dataset import Dataset
 from .encoding import Column, Encoding
 from .errors import DataError
-from .libsvm import LibsvmData, read_libsvm
+from .liblinear_file import export_liblinear
+from .libsvm import MAX_FEATURES, LibsvmData, read_libsvm
 from .model import Model, Objective, Outcome, Training
 from .model_file import load_model, save_model
+from .onnx_file import export_onnx
 from .readers import FORMATS, read_data
 
 __all__ = [
     "FORMATS",
+    "MAX_FEATURES",
     "Column",
     "DataError",
     "Dataset",
@@ -20,6 +23,8 @@ __all__ = [
     "Objective",
     "Outcome",
     "Training",
+    "export_liblinear",
+    "export_onnx",
     "load_model",
     "read_data",
     "read_libsvm",

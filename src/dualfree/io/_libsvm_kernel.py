@@ -39,12 +39,12 @@ _MAX_EXPONENT = 1 << 40
 
 @device
 def _is_blank(c: Any) -> Any:
-    return c == _SPACE or c == _TAB or (_NEWLINE < c <= _RETURN)
+    return c == _SPACE or (_TAB <= c <= _RETURN and c != _NEWLINE)
 
 
 @device
 def _ends_token(c: Any) -> Any:
-    return c == _SPACE or c == _NEWLINE or _is_blank(c) or c == _HASH
+    return _is_blank(c) or c in (_NEWLINE, _HASH)
 
 
 @device
@@ -84,7 +84,7 @@ def _number(text: Any, at: int) -> Any:
             c = text[at]
             digit = np.uint8(c - _ZERO)
     count += places
-    if 0 < count <= _SHORT and (c == _SPACE or c == _NEWLINE):
+    if 0 < count <= _SHORT and c in (_SPACE, _NEWLINE):
         value = digits / EXACT_POWERS[places]
         return (-value if negative else value), at, 0
     return _long_number(text, start)
@@ -172,20 +172,10 @@ def scan(
 ) -> int:
     """Read the lines of text[state[POSITION] : stop], which ends with a newline; return why the scan stopped.
 
-    Parameters
-    ----------
-    base : int
-        The least index allowed: 0 or 1.
-    keep_below : int
-        Entries with this index or a greater one are counted and left out.
-    limit : int
-        A greater index is an error.
-    largest : float
-        A value of greater size is an error.
-    hard : int64 array of shape (k, 4)
-        Numbers for Python to read: row or entry, 0 for a label or 1 for a value, first and last position in the text.
-    state : int64 array
-        Where the scan stands; see the names above.
+    The least index allowed is `base`, the greatest `limit`; entries from `keep_below` on are counted and left out. A
+    value above `largest` in size is an error. Rows go to `labels` and `lengths`, entries to `indices` and `values`.
+    `hard` receives the numbers that Python must read: row or entry, 0 for a label or 1 for a value, begin and end in
+    the text. `state` says where the scan stands; see the names above.
     """
     at, line = state[POSITION], state[LINE]
     row, entry, hard_count = state[ROWS], state[ENTRIES], state[HARD]
@@ -195,7 +185,7 @@ def scan(
         begin = at
         while _is_blank(text[at]):
             at += 1
-        if text[at] == _NEWLINE or text[at] == _HASH:
+        if text[at] in (_NEWLINE, _HASH):
             at = _after_line(text, at)
             line += 1
             continue
@@ -217,7 +207,7 @@ def scan(
             while _is_blank(text[at]):
                 at += 1
             c = text[at]
-            if c == _NEWLINE or c == _HASH:
+            if c in (_NEWLINE, _HASH):
                 break
             token = at
             index, at, error = _index(text, at, limit)

@@ -17,7 +17,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Rows, targets, and how they were read.
+    r"""Rows, targets, and how they were read.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Dataset:
     --------
     >>> from io import BytesIO
     >>> from dualfree.io import read_data
-    >>> data = read_data(BytesIO(b"1 1:2\\n0 2:3\\n"), format="libsvm")
+    >>> data = read_data(BytesIO(b"1 1:2\n0 2:3\n"), format="libsvm")
     >>> data.X.shape, data.y
     ((2, 2), array([1., 0.]))
     >>> data.fingerprint()[:12]

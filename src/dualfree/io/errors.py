@@ -4,13 +4,13 @@ from __future__ import annotations
 
 
 class DataError(ValueError):
-    """A data or model file cannot be used; the message names the file, the place in it and what was expected.
+    r"""A data or model file cannot be used; the message names the file, the place in it and what was expected.
 
     Examples
     --------
     >>> from io import BytesIO
     >>> from dualfree.io import read_libsvm
-    >>> read_libsvm(BytesIO(b"+1 1:0.5\\n-1 2:high\\n"), name="tiny.svm")
+    >>> read_libsvm(BytesIO(b"+1 1:0.5\n-1 2:high\n"), name="tiny.svm")
     Traceback (most recent call last):
     ...
     dualfree.io.errors.DataError: tiny.svm, line 2: expected index:value with a number as value, got '2:high'.

@@ -78,7 +78,7 @@ def read_libsvm(
     skip_bad_lines: bool = False,
     progress: Progress | None = None,
 ) -> LibsvmData:
-    """Read LIBSVM text, plain or compressed with gzip, bzip2 or xz.
+    r"""Read LIBSVM text, plain or compressed with gzip, bzip2 or xz.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def read_libsvm(
     --------
     >>> from io import BytesIO
     >>> from dualfree.io import read_libsvm
-    >>> data = read_libsvm(BytesIO(b"+1 1:0.5 3:2\\n-1 2:25e-2  # a comment\\n"))
+    >>> data = read_libsvm(BytesIO(b"+1 1:0.5 3:2\n-1 2:25e-2  # a comment\n"))
     >>> data.X.toarray()
     array([[0.5 , 0.  , 2.  ],
            [0.  , 0.25, 0.  ]])

@@ -103,6 +103,8 @@ class Training:
         The relative gap asked for.
     seed : int or None
         The random seed.
+    fingerprint : str or None
+        `Dataset.fingerprint` of the training data; files of format 1 have none.
     """
 
     data: str
@@ -111,6 +113,7 @@ class Training:
     solver: str
     tol: float
     seed: int | None
+    fingerprint: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,8 @@ class Model:
         One for each row of `coef`.
     version : str
         The version of dualfree that wrote the file.
+    intact : bool
+        Whether the file's checksum is right; see `load_model`.
     """
 
     coef: Array
@@ -166,6 +171,7 @@ class Model:
     training: Training
     outcomes: tuple[Outcome, ...]
     version: str
+    intact: bool = True
 
     def scores(self, X: Any) -> Array:
         """Return X w + b, a column for each row of `coef`."""

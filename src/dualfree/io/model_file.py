@@ -1,13 +1,14 @@
 """Model files: safetensors with a description in JSON. Nothing in them is ever executed.
 
     tensors    coef (k, d), intercept (k), and where it was kept alpha (k, n); all float64
-    metadata   format = "dualfree-model", format_version, and the description under "model"
+    metadata   format = "dualfree-model", format_version, the description under "model", and a checksum of it all
 
-A reader of version k reads every version up to k: `_UPGRADES` turns an older description into the next one.
+Every older format is read as well: format 1 had neither the checksum nor the fingerprint of the training data.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -29,37 +30,88 @@ from .errors import DataError, shown
 from .model import Model, Objective, Outcome, Training
 
 FORMAT = "dualfree-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 def save_model(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model; the file appears only when it is complete."""
+    """Write a model; the file appears only when it is complete.
+
+    Parameters
+    ----------
+    model : Model
+        What to write.
+    path : path
+        Where.
+
+    Examples
+    --------
+    See `load_model`.
+    """
     numpy_format = require("safetensors.numpy", "cli")
     tensors = {"coef": np.ascontiguousarray(model.coef), "intercept": np.ascontiguousarray(model.intercept)}
     if model.alpha is not None:
         tensors["alpha"] = np.ascontiguousarray(model.alpha)
+    description = json.dumps(_description(model), allow_nan=False, ensure_ascii=False)
     metadata = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
-        "model": json.dumps(_description(model), allow_nan=False, ensure_ascii=False),
+        "model": description,
+        "checksum": _checksum(description, tensors),
     }
     with written_in_place(path) as temporary:
         numpy_format.save_file(tensors, temporary, metadata=metadata)
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """Read a model."""
+def load_model(path: str | os.PathLike[str], *, accept_edited: bool = False) -> Model:
+    r"""Read a model.
+
+    Parameters
+    ----------
+    path : path
+        A file that `save_model` wrote, in this format or an older one.
+    accept_edited : bool, default=False
+        Whether to load a file whose content was changed after it was written; `Model.intact` then says so.
+
+    Returns
+    -------
+    Model
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from io import BytesIO
+    >>> from pathlib import Path
+    >>> from dualfree.cli.fitting import fit_model
+    >>> from dualfree.io import Objective, load_model, read_data, save_model
+    >>> data = read_data(BytesIO(b"1 1:2\n-1 2:3\n1 1:1 2:-1\n"), format="libsvm")
+    >>> model = fit_model(data, Objective("logistic", lam=0.1), seed=0).model
+    >>> path = Path(tempfile.mkdtemp()) / "model.safetensors"
+    >>> save_model(model, path)
+    >>> bool((load_model(path).coef == model.coef).all())
+    True
+    """
     name = os.fspath(path)
     if not Path(path).is_file():
         raise DataError(name, "there is no such model file.")
     metadata, tensors = _open(name)
     version = _format_version(name, metadata)
+    written = metadata.get("model", "")
+    intact = version == 1 or metadata.get("checksum") == _checksum(written, tensors)
+    if not (intact or accept_edited):
+        raise DataError(name, "its content does not match its checksum: it was damaged or edited.")
     try:
-        description = json.loads(metadata.get("model", ""))
+        description = json.loads(written)
     except (ValueError, RecursionError) as error:
         raise DataError(name, f"the description of the model is damaged ({error}).") from None
-    del version
-    return _model(name, description, tensors)
+    return _model(name, description, tensors, intact)
+
+
+def _checksum(description: str, tensors: dict[str, Array]) -> str:
+    digest = hashlib.sha256(description.encode())
+    for key in sorted(tensors):
+        digest.update(f"{key} {tensors[key].shape}".encode())
+        digest.update(np.ascontiguousarray(tensors[key]).data)
+    return digest.hexdigest()
 
 
 def _open(name: str) -> tuple[dict[str, str], dict[str, Array]]:
@@ -70,8 +122,9 @@ def _open(name: str) -> tuple[dict[str, str], dict[str, Array]]:
             if metadata.get("format") != FORMAT:
                 raise DataError(name, "this safetensors file was not written by dualfree.")
             tensors = {}
+            held = file.keys()
             for key in ("coef", "intercept", "alpha"):
-                if key in file.keys():
+                if key in held:
                     if file.get_slice(key).get_dtype() != "F64":
                         raise DataError(name, f"the tensor {key!r} must hold float64 numbers.")
                     tensors[key] = file.get_tensor(key)
@@ -173,7 +226,7 @@ class _Part:
         return value
 
 
-def _model(name: str, description: Any, tensors: dict[str, Array]) -> Model:
+def _model(name: str, description: Any, tensors: dict[str, Array], intact: bool) -> Model:
     root = _Part(name, "model", description)
     objective = _objective(root.part("objective"))
     encoding = _encoding(root.part("encoding"))
@@ -203,6 +256,7 @@ def _model(name: str, description: Any, tensors: dict[str, Array]) -> Model:
         training,
         outcomes,
         root.text("dualfree"),
+        intact,
     )
 
 
@@ -263,6 +317,7 @@ def _training(part: _Part) -> Training:
         part.text("solver"),
         part.number("tol", low=0.0),
         None if part.content.get("seed") is None else part.whole("seed"),
+        part.optional_text("fingerprint"),
     )
 
 

@@ -54,7 +54,7 @@ def read_data(
     need_target: bool = True,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Read LIBSVM text, CSV, TSV, Parquet, Arrow or a NumPy archive.
+    r"""Read LIBSVM text, CSV, TSV, Parquet, Arrow or a NumPy archive.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def read_data(
     --------
     >>> from io import BytesIO
     >>> from dualfree.io import read_data
-    >>> text = b"colour,size,price\\nred,1,10\\nblue,2,20\\nred,3,35\\n"
+    >>> text = b"colour,size,price\nred,1,10\nblue,2,20\nred,3,35\n"
     >>> data = read_data(BytesIO(text), format="csv", target="price")
     >>> data.encoding.feature_names
     ('colour=blue', 'colour=red', 'size')

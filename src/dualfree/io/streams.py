@@ -104,11 +104,7 @@ def open_source(
         name = name or os.fspath(path)
         if Path(path).is_dir():
             raise DataError(name, "this is a folder; name a file.")
-        try:
-            raw = open(path, "rb", buffering=0)
-        except FileNotFoundError:
-            raise DataError(name, "there is no such file.") from None
-        except PermissionError:
-            raise DataError(name, "reading this file is not permitted.") from None
-        with raw:
+        if not Path(path).exists():
+            raise DataError(name, "there is no such file.")
+        with open(path, "rb", buffering=0) as raw:
             yield Source(cast(Any, raw), name, os.fstat(raw.fileno()).st_size or None, progress)

@@ -220,7 +220,7 @@ def _gap_after(run: Any, epochs: int) -> tuple[float, bool]:
     return float(gap), diverged
 
 
-def speedup_figure(rows: Sequence[Mapping[str, Any]], folder: Path) -> str:
+def speedup_figure(rows: Sequence[Mapping[str, Any]], folder: Path, data_labels: str) -> str:
     """How many times fewer epochs, passes or seconds each adaptive method needs than each baseline, problem by problem."""
     pairs = list(dict.fromkeys((row["method"], row["baseline"]) for row in rows))
     baselines = list(dict.fromkeys(b for _, b in pairs))
@@ -245,5 +245,5 @@ def speedup_figure(rows: Sequence[Mapping[str, Any]], folder: Path) -> str:
     names = [f"{look(m).label}: {'epochs' if a == 'epoch' else a}" for m in methods for a in axis_names]
     axes[0].set_yticks(range(len(names)), names)
     axes[0].invert_yaxis()
-    figure.suptitle("Each mark is one problem (data × loss × λ); the black bar is the median")
+    figure.suptitle(f"{data_labels}\neach mark is one problem (data × loss × λ); the black bar is the median")
     return save(figure, folder, "speedup")

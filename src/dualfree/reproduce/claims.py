@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .measures import Curve, common_target, curves
-from .plan import ADFSDCA, DFSDCA, PLUS_EXACT, PLUS_SAFE, PROX_PERMUTATION, PROX_UNIFORM, RESIDUAL_EPOCHS
+from .plan import ADFSDCA, DFSDCA, PLUS_EXACT, PLUS_SAFE, PROX_PERMUTATION, PROX_UNIFORM, RESIDUAL_EPOCHS, SHRINKS
 from .style import look
 from .verdicts import (
     AXIS_NAMES,
@@ -141,7 +141,9 @@ def residual_claim(residuals: Mapping[tuple[str, str, str, str], Any], labels: M
     ]
     verdict = UNTESTED
     if rows:
-        verdict = HOLDS if len(both) == len(rows) else NOT if not both else f"holds on {len(both)} of {len(rows)} problems"
+        verdict = (
+            HOLDS if len(both) == len(rows) else NOT if not both else f"holds on {len(both)} of {len(rows)} problems"
+        )
     where = "; ".join(f"{r['data']}, {r['loss']}, λ = {r['lam']}" for r in both) or "none"
     return Claim(
         id="residuals",
@@ -262,13 +264,15 @@ def theorem_claims(theory: Any) -> list[Claim]:
     ]
 
 
-def printed_plus_claim(sensitivity: Any) -> Claim:
+def printed_plus_claim(frame: Any, sensitivity: Any) -> Claim:
     """adfSDCA+ exactly as Algorithm 1 prints it, over s and θ."""
     rows = []
+    uniform = {key[:3]: c for key, c in curves(frame).items() if key[3] == DFSDCA.key}
     for (data, loss, strength, method), run in sensitivity.groupby(["data", "loss", "strength", "method"], sort=False):
         if "step=paper" not in method:
             continue
         last = run.sort_values("epoch").iloc[-1]
+        baseline = uniform[data, loss, strength].gap
         rows.append(
             {
                 "data": str(last["data_label"]),
@@ -280,8 +284,7 @@ def printed_plus_claim(sensitivity: Any) -> Claim:
                 "status": str(last["status"]),
                 "epochs": int(last["epoch"]),
                 "last_relative_gap": float(last["relative_gap"]),
-                "start_relative_gap": float(run.sort_values("epoch")["relative_gap"].iloc[0]),
-                "problem": f"{data} {loss} {strength}",
+                "dfsdca_relative_gap_then": float(baseline[min(int(last["epoch"]), baseline.size - 1)]),
             }
         )
     plain = [r for r in rows if r["theta_over_lemma"] == 1.0]
@@ -292,24 +295,30 @@ def printed_plus_claim(sensitivity: Any) -> Claim:
         by_factor[f"{factor:g}"] = {
             "runs": len(some),
             "diverged": sum(r["status"] == "diverged" for r in some),
-            "below_1e-4": sum(r["last_relative_gap"] <= 1e-4 for r in some),
+            "ahead_of_dfsdca": sum(r["last_relative_gap"] < r["dfsdca_relative_gap_then"] for r in some),
         }
     told = "; ".join(
-        f"θ = {f} Θ*: {c['diverged']} of {c['runs']} diverged, {c['below_1e-4']} ended below 1e-4" for f, c in by_factor.items()
+        f"θ = {f} Θ*: {c['diverged']} of {c['runs']} diverged, {c['ahead_of_dfsdca']} ended ahead of dfSDCA"
+        for f, c in by_factor.items()
     )
+    repaired = sensitivity[~sensitivity["method"].str.contains("step=paper")]
+    ends = repaired.sort_values("epoch").groupby(["data", "loss", "strength", "method"])["relative_gap"].last()
     verdict = UNTESTED
     if plain:
         share = len(diverged) / len(plain)
-        verdict = "does not hold as printed" if share == 1 else "mostly does not hold as printed" if share >= 0.5 else PARTLY
+        verdict = (
+            "does not hold as printed" if share == 1 else "mostly does not hold as printed" if share >= 0.5 else PARTLY
+        )
     return Claim(
         id="adfsdca+-as-printed",
         claim="The heuristic adfSDCA+ (probabilities once an epoch, p_i divided by s, step θ/p_i) gives much better practical "
         "results.",
         where="algorithm 1 with heuristic = True, section 3",
         verdict=verdict,
-        sentence=f"With the step exactly as printed, {len(diverged)} of {len(plain)} runs diverged (2 data sets × 2 losses × 3 λ × s "
-        f"in 1.5, 2, 10, 100): θ/p_i divides by a stale p_i that shrinking makes smaller still. The paper gives neither s nor θ: {told}. "
-        "With the ratio capped at the safe r_i, or with exact steps, it converges everywhere; figure 1 shows both.",
+        sentence=f"With the step exactly as printed, {len(diverged)} of {len(plain)} runs diverged ({len(uniform)} problems, s in "
+        f"{', '.join(f'{s:g}' for s in SHRINKS)}): θ/p_i divides by a stale p_i that shrinking makes smaller still. The paper gives "
+        f"neither s nor θ: {told}. With the ratio capped at the safe r_i, or with exact steps, {int((ends < 0.05).sum())} of "
+        f"{len(ends)} runs ended below a relative gap of 0.05 and none diverged; figure 1 shows both.",
         rule="The printed algorithm converges.",
         measured={"diverged": len(diverged), "runs": len(plain), "by_theta": by_factor},
         rows=rows,
@@ -408,5 +417,3 @@ def cost_claim(frame: Any) -> Claim:
         measured={},
         rows=rows,
     )
-
-

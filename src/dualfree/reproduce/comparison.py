@@ -163,14 +163,25 @@ def _page(
     page.table(
         ("loss", "λ", "method", "gap / P(0)", *SHORT_AXES.values(), "ended"),
         [
-            (r.loss, r.lam, look(r.method).label, f"{r.target:.0e}", *map(_shown, (r.epochs, r.passes, r.seconds)), r.status)
+            (
+                r.loss,
+                r.lam,
+                look(r.method).label,
+                f"{r.target:.0e}",
+                *map(_shown, (r.epochs, r.passes, r.seconds)),
+                r.status,
+            )
             for r in summary.itertuples()
         ],
     )
     page.section("The duality gap")
     losses = list(dict.fromkeys(run.loss for run in runs))
     for loss in losses:
-        page.figure(pictures, figures.gap_figure(traces, pictures, source.name, loss), f"{loss} loss; median and range of the seeds.")
+        page.figure(
+            pictures,
+            figures.gap_figure(traces, pictures, source.name, loss),
+            f"{loss} loss; median and range of the seeds.",
+        )
     page.section("The dual residuals")
     shown = runs[0].strength
     for loss in losses:

@@ -10,10 +10,11 @@ import numpy as np
 
 from .._checks import Array
 from .measures import Curve, curves
-from .style import AXES, look, new_figure, save
+from .style import AXES, in_order, look, new_figure, save
 
 _GRID = 300
-_BANDWIDTH = 0.9
+_BANDWIDTH = 1.5
+_FEWEST_ROWS = 3.0
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
@@ -25,7 +26,7 @@ def gap_figure(frame: Any, folder: Path, data: str, loss: str) -> str:
     figure = new_figure(1.2 + 4.2 * len(strengths), 10.2)
     axes = figure.subplots(3, len(strengths), squeeze=False, sharey=True)
     floor = float(frame["tol"].min()) / 5
-    methods = list(dict.fromkeys(frame["method"]))
+    methods = in_order(frame["method"])
     for column, strength in enumerate(strengths):
         for row, (axis_name, title) in enumerate(AXES.items()):
             axis = axes[row][column]
@@ -90,8 +91,11 @@ def residual_figure(
         With the columns ``epoch`` and ``residual``.
     """
     figure = new_figure(1.0 + 5.0 * len(residuals), 7.8)
+    highest = 1.0
     axes = figure.subplots(2, len(residuals), squeeze=False, sharex=True, sharey="row")
-    widest = max(float(np.quantile(f.loc[f["epoch"] == f["epoch"].min(), "residual"], 0.98)) for f in residuals.values())
+    widest = max(
+        float(np.quantile(f.loc[f["epoch"] == f["epoch"].min(), "residual"], 0.98)) for f in residuals.values()
+    )
     right = max(widest, 0.08)
     for column, (method, frame) in enumerate(residuals.items()):
         pen = look(method)
@@ -102,13 +106,13 @@ def residual_figure(
             style = {"color": colour, "linestyle": _LINES[shade % len(_LINES)], "linewidth": 1.7}
             label = f"after {epoch} epoch{'s' if epoch > 1 else ''}"
             x, density = reflected_density(values, right)
+            highest = max(highest, float(np.nanmax(density)))
             axes[0][column].plot(x, density, label=label, **style)
             ordered = np.sort(values)
             above = 1.0 - np.searchsorted(ordered, x, side="right") / values.size
             axes[1][column].plot(x, np.where(above > 0, above, np.nan), label=label, **style)
         axes[0][column].set_title(pen.label)
         axes[0][column].set_yscale("log")
-        axes[0][column].set_ylim(bottom=1e-3)
         axes[1][column].set_yscale("log")
         axes[1][column].set_ylim(0.5 / values.size, 1.5)
         axes[1][column].set_xlabel("dual residual |κ|")
@@ -119,6 +123,7 @@ def residual_figure(
             axis.set_xlim(0, right)
             axis.grid(alpha=0.3)
         axes[0][column].legend(frameon=False, fontsize="small")
+    axes[0][0].set_ylim(0.02, 2 * highest)
     axes[0][0].set_ylabel("density")
     axes[1][0].set_ylabel("share of rows with a larger |κ|")
     figure.suptitle(f"{data_label} · {loss} loss · λ = {strength} · dotted: 0.03 and 0.06")
@@ -126,19 +131,23 @@ def residual_figure(
 
 
 def reflected_density(values: Array, right: float) -> tuple[Array, Array]:
-    """Return (x, density on [0, right]): a Gaussian kernel on a fine histogram, reflected at 0 where |κ| ends."""
+    """Return (x, density on [0, right]): a Gaussian kernel on a fine histogram, reflected at 0 where |κ| ends.
+
+    NaN where fewer than three rows carry the estimate: single rows would show as bumps.
+    """
     edges = np.linspace(0.0, right, _GRID + 1)
     step = edges[1]
     counts, _ = np.histogram(values, bins=np.append(edges, np.inf))
     spread = min(float(values.std()), float(np.subtract(*np.quantile(values, [0.75, 0.25]))) / 1.34 or np.inf)
-    width = max(_BANDWIDTH * spread * values.size**-0.2, step)  # Silverman's rule
+    width = max(_BANDWIDTH * spread * values.size**-0.2, step)  # Silverman's rule, wider: the tails are long
     reach = np.arange(-_GRID + 1, _GRID)
     kernel = np.exp(-0.5 * (reach * step / width) ** 2)
     kernel /= kernel.sum() * step
     inside = counts[:_GRID] / values.size
     mirrored = np.concatenate([inside[::-1], inside])
     smooth = np.convolve(mirrored, kernel, mode="same")[_GRID:]
-    return edges[:-1] + 0.5 * step, smooth
+    one_row = 1.0 / (values.size * width * np.sqrt(2 * np.pi))
+    return edges[:-1] + 0.5 * step, np.where(smooth >= _FEWEST_ROWS * one_row, smooth, np.nan)
 
 
 def _shade(colour: str, strength: float) -> tuple[float, float, float]:
@@ -162,7 +171,14 @@ def theorem_figure(frame: Any, folder: Path) -> str:
             axis.fill_between(
                 x, by_epoch["potential"].min(), by_epoch["potential"].max(), color=pen.colour, alpha=0.15, linewidth=0
             )
-            axis.plot(x, by_epoch["potential"].mean(), color=pen.colour, marker=pen.marker, markevery=4, label=f"{pen.label}: measured")
+            axis.plot(
+                x,
+                by_epoch["potential"].mean(),
+                color=pen.colour,
+                marker=pen.marker,
+                markevery=4,
+                label=f"{pen.label}: measured",
+            )
             bound = np.exp(by_epoch["log_bound"].mean())
             axis.plot(x, bound, color=pen.colour, linestyle="--", label=f"{pen.label}: bound Π(1 − θ)")
         axis.set_yscale("log")
@@ -186,19 +202,24 @@ def sensitivity_figure(frame: Any, folder: Path, strength: str, epochs: int) -> 
     for axis, ((_, loss), part) in zip(axes.ravel(), problems, strict=False):
         for step in ("safe", "exact", "paper"):
             pen = look(f"adfsdca+:step={step}")
-            runs = part[part["method"].str.startswith(f"adfsdca+:step={step}:shrink=") & ~part["method"].str.contains("theta")]
+            runs = part[
+                part["method"].str.startswith(f"adfsdca+:step={step}:shrink=") & ~part["method"].str.contains("theta")
+            ]
             points = sorted((_shrink(m), *_gap_after(r, epochs)) for m, r in runs.groupby("method"))
             shrinks = [p[0] for p in points]
             gaps = np.array([min(p[1], 1e3) if np.isfinite(p[1]) else 1e3 for p in points])
-            axis.plot(shrinks, gaps, color=pen.colour, linestyle=pen.line, marker=pen.marker, label=pen.label, markersize=7)
-            for (shrink, _, diverged), gap in zip(points, gaps, strict=True):
+            places = range(len(points))
+            axis.plot(
+                places, gaps, color=pen.colour, linestyle=pen.line, marker=pen.marker, label=pen.label, markersize=7
+            )
+            for place, (_, _, diverged) in enumerate(points):
                 if diverged:
-                    axis.annotate("diverged", (shrink, gap), (0, -12), textcoords="offset points", ha="center", fontsize=8)
-        axis.set_xscale("log")
+                    where = (place, gaps[place])
+                    axis.annotate("diverged", where, (0, -12), textcoords="offset points", ha="center", fontsize=8)
         axis.set_yscale("log")
         axis.set_ylim(top=1e4)
-        axis.set_xticks(shrinks, [f"{s:g}" for s in shrinks])
-        axis.minorticks_off()
+        axis.set_xlim(-0.4, len(shrinks) - 0.6)
+        axis.set_xticks(range(len(shrinks)), [f"{s:g}" for s in shrinks])
         axis.set_xlabel("s: p is divided by s after each visit")
         axis.set_ylabel(f"duality gap / P(0) after {epochs} epochs")
         axis.set_title(f"{part['data_label'].iloc[0]}\n{loss} loss", fontsize="medium")

@@ -176,7 +176,7 @@ def _report(
         claims.outperforms(speed, "outperforms-prox-sdca", "Prox-SDCA", PROX_UNIFORM.key, [PROX_PERMUTATION.key]),
         claims.residual_claim(kept, data),
         *claims.theorem_claims(checks),
-        claims.printed_plus_claim(sensitivity),
+        claims.printed_plus_claim(main, sensitivity),
         claims.capped_plus_claim(main, sensitivity),
         claims.cost_claim(main),
     ]
@@ -220,7 +220,9 @@ def _write_claims(folder: Path, plan: Plan, data: Mapping[str, PaperData], verdi
         "claims": [claim.as_dict() for claim in verdicts],
     }
     with written_in_place(folder / "claims.json") as temporary:
-        temporary.write_text(json.dumps(plain(content), indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+        temporary.write_text(
+            json.dumps(plain(content), indent=1, ensure_ascii=False, allow_nan=False), encoding="utf-8"
+        )
 
 
 def machine() -> str:
@@ -302,7 +304,11 @@ def _draw(
             pair = {key[3]: frame for key, frame in kept.items() if key[:3] == (name, loss, shown)}
             if pair:
                 drawn = figures.residual_figure(pair, pictures, name, loss, shown, data[name].label)
-                page.figure(pictures, drawn, f"{data[name].label}, {loss} loss, λ = {shown}: |κ| after 1 to 5 epochs, first seed.")
+                page.figure(
+                    pictures,
+                    drawn,
+                    f"{data[name].label}, {loss} loss, λ = {shown}: |κ| after 1 to 5 epochs, first seed.",
+                )
     page.section("The theorem")
     page.figure(
         pictures,
@@ -331,10 +337,20 @@ def _draw(
 
 
 def _speed_table(speed: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    header = ["data", "loss", "λ", "method", "against", "gap", *(f"{name}: needs / baseline" for name in SHORT_AXES.values())]
+    header = [
+        "data",
+        "loss",
+        "λ",
+        "method",
+        "against",
+        "gap",
+        *(f"{name}: needs / baseline" for name in SHORT_AXES.values()),
+    ]
     rows = []
     for row in speed:
-        needs = [f"{row['needs'][a]:.3g} / {row['baseline_needs'][a]:.3g} (×{row['factor'][a]:.2g})" for a in SHORT_AXES]
+        needs = [
+            f"{row['needs'][a]:.3g} / {row['baseline_needs'][a]:.3g} (×{row['factor'][a]:.2g})" for a in SHORT_AXES
+        ]
         names = [look(row["method"]).label, look(row["baseline"]).label]
         rows.append([row["data"], row["loss"], row["lam"], *names, f"{row['target']:.0e}", *needs])
     return header, rows

@@ -7,6 +7,7 @@ does not. The first, wide line under a dashed one shows where two methods coinci
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,14 @@ def look(key: str) -> Look:
     return Look(key.replace(":", ", "), base.colour, (0, (1, 1)), base.marker)  # type: ignore[arg-type]
 
 
+def in_order(keys: Iterable[str]) -> list[str]:
+    """Return methods in the order in which legends list them, each once."""
+    names = list(_LOOKS)
+    return sorted(
+        dict.fromkeys(keys), key=lambda key: names.index(k) if (k := _SAME.get(key, key)) in names else len(names)
+    )
+
+
 def new_figure(width: float, height: float) -> Any:
     """Return a figure that belongs to no window."""
     return require("matplotlib.figure", "report").Figure(figsize=(width, height), layout="constrained")
@@ -68,7 +77,10 @@ def save(figure: Any, folder: Path, name: str) -> str:
     matplotlib = require("matplotlib", "report")
     for suffix in ("png", "svg"):
         # A fixed salt and no date: the same traces give the same bytes.
-        with matplotlib.rc_context({"svg.hashsalt": "dualfree"}), written_in_place(folder / f"{name}.{suffix}") as temporary:
+        with (
+            matplotlib.rc_context({"svg.hashsalt": "dualfree"}),
+            written_in_place(folder / f"{name}.{suffix}") as temporary,
+        ):
             metadata = {"Date": None} if suffix == "svg" else None
             figure.savefig(os.fspath(temporary), format=suffix, dpi=150, metadata=metadata)
     return name

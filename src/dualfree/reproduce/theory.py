@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from .._checks import Array
 from .._optional import require
@@ -67,6 +68,7 @@ class Potential:
         return self(alpha, w) + float(p @ (change_a + change_b))
 
 
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def measure(data: PaperData, loss: str, seed: int, epochs: int, folder: Path) -> Any:
     """Return the checks of one data set, loss and seed at λ = 1/n; stored, and read again the next time."""
     pandas = require("pandas", "report")
@@ -119,7 +121,9 @@ def _adaptive(problem: Problem, potential: Potential, seed: int, epochs: int) ->
 
 def _stops(n: int, epochs: int) -> list[tuple[int, int]]:
     """Return (position, visits since the stop before), the start included; the last stop of an epoch is its end."""
-    marks = sorted({0} | {e * n + (k * n) // _CHECKS_PER_EPOCH for e in range(epochs) for k in range(1, _CHECKS_PER_EPOCH + 1)})
+    marks = sorted(
+        {0} | {e * n + (k * n) // _CHECKS_PER_EPOCH for e in range(epochs) for k in range(1, _CHECKS_PER_EPOCH + 1)}
+    )
     return [(mark, mark - before) for before, mark in zip([0, *marks[:-1]], marks, strict=True)]
 
 

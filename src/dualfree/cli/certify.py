@@ -25,7 +25,6 @@ from .scoring import comparable_labels
 # Sums over the rows may be ordered differently on another machine; nothing larger than that is forgiven.
 _SUMMATION = 1e-10
 _GAP_SUMMATION = 1e-6
-_ROUNDING = 1e-14
 
 
 @click.command(short_help="Prove a model's claim anew from the data.")
@@ -117,12 +116,12 @@ def _differences(name: str, lam: float, claimed: Certificate, found: Certificate
     doubts = []
     if not abs(found.primal - claimed.primal) <= _SUMMATION * size:
         doubts.append(f"{prefix} objective is {found.primal:.12g}, the model claims {claimed.primal:.12g}.")
-    # A gap at the level of rounding may differ by some rounding, and what follows from it likewise.
-    gap_slack = _ROUNDING * size
+    # What stands for rounding errors in the gap may come out differently elsewhere, and what follows from it likewise.
+    slack = found.rounding if math.isfinite(found.rounding) else 0.0
     slacks = {
-        "gap": gap_slack,
-        "relative_gap": _ROUNDING,
-        "distance_bound": math.sqrt(2 * gap_slack / lam),
+        "gap": slack,
+        "relative_gap": slack * found.relative_gap / found.gap if found.gap > 0 else 0.0,
+        "distance_bound": math.sqrt(2 * slack / lam),
         "intercept_bound": 0.0,
     }
     for what, slack in slacks.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,14 @@ from ..problem import Problem
 from ..result import Result
 from ..solvers import State, solve
 from ..status import Status
+from ..trace import Trace
 
 Watch = Callable[[int, Problem, State], None]
 """Called with the column, its problem and the state after each evaluation."""
 
 _MOST_CLASSES = 1000
+_INNER_TOL_FACTOR = 0.05
+_LEAST_INNER_TOL = 1e-14
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ def fit_model(
     for column, problem in enumerate(objective.problems(data.X, y, classes)):
         interrupted = bool(results) and results[-1].status is Status.INTERRUPTED
         now = time.perf_counter()
-        result = solve(
+        result = (solve if keep_dual else solve_without_dual)(
             problem,
             solver=solver,
             tol=tol,
@@ -116,10 +119,11 @@ def fit_model(
             n_threads=threads,
             **(options or {}),
         )
-        certificate = result.certificate if keep_dual else certify(problem, result.w, result.intercept)
-        status = Status.INTERRUPTED if interrupted and result.status is Status.MAX_EPOCHS else result.status
-        results.append(result if status is result.status else _with_status(result, status))
-        outcomes.append(Outcome(certificate, status.value, result.n_epochs, float(result.trace.seconds[-1])))
+        if interrupted and result.status is Status.MAX_EPOCHS:
+            result = replace(result, status=Status.INTERRUPTED, message=Status.INTERRUPTED.sentence)
+        results.append(result)
+        seconds = float(result.trace.seconds[-1])
+        outcomes.append(Outcome(result.certificate, result.status.value, result.n_epochs, seconds))
     model = Model(
         coef=np.array([result.w for result in results]),
         intercept=np.array([result.intercept for result in results]),
@@ -141,7 +145,7 @@ def check_target(data: Dataset, objective: Objective) -> Any:
         raise DataError(data.name, "it holds no target.")
     if not objective.is_classification:
         if y.dtype.kind != "f":
-            raise DataError(data.name, f"the loss {objective.loss} needs numbers as target, got {y[0]!r}.")
+            raise DataError(data.name, f"the loss {objective.loss} needs numbers as target, got {y[0].item()!r}.")
         return y
     classes = np.unique(y)
     hint = "For numbers use --loss squared, huber or another loss for numbers."
@@ -162,18 +166,51 @@ def _watching(watch: Watch, column: int, problem: Problem) -> Callable[[State], 
     return callback
 
 
-def _with_status(result: Result, status: Status) -> Result:
-    return Result(
-        result.w,
-        result.intercept,
-        result.alpha,
-        result.certificate,
-        status,
-        status.sentence,
-        result.n_epochs,
-        result.solver,
-        result.trace,
-    )
+def solve_without_dual(
+    problem: Problem, *, tol: float, max_epochs: int, max_time: float | None, warm_start: Any, **options: Any
+) -> Result:
+    """Solve until the weights alone, without α, prove that the gap is at most tol.
+
+    What they prove is ‖∇P‖²/(2λ), which is larger than the gap with α, so the solve goes on below tol where needed.
+    """
+    began = time.perf_counter()
+    inner, epochs, trace = tol, 0, Trace()
+    while True:
+        left = None if max_time is None else max(0.0, max_time - (time.perf_counter() - began))
+        result = solve(
+            problem, tol=inner, max_epochs=max_epochs - epochs, max_time=left, warm_start=warm_start, **options
+        )
+        epochs += result.n_epochs
+        trace = _joined(trace, result.trace)
+        certificate = certify(problem, result.w, result.intercept)
+        result = replace(result, certificate=certificate, n_epochs=epochs, trace=trace)
+        if certificate.relative_gap <= tol:
+            return replace(result, status=Status.CONVERGED, message=Status.CONVERGED.sentence)
+        if result.status not in (Status.CONVERGED, Status.STALLED):
+            return result
+        if result.status is Status.STALLED or inner < _LEAST_INNER_TOL:
+            message = "Without the dual vectors the certificate cannot reach tol; keep them (leave out --no-dual)."
+            return replace(result, status=Status.STALLED, message=message)
+        inner *= _INNER_TOL_FACTOR
+        warm_start = {"alpha": result.alpha, "intercept": result.intercept}
+
+
+def _joined(first: Trace, second: Trace) -> Trace:
+    """Return two traces as one; the second begins where the first ends."""
+    if not len(first):
+        return second
+    last = first[-1]
+    moved = [
+        replace(
+            entry,
+            epoch=entry.epoch + last.epoch,
+            passes=entry.passes + last.passes,
+            seconds=entry.seconds + last.seconds,
+            evaluation_seconds=entry.evaluation_seconds + last.evaluation_seconds,
+        )
+        for entry in second
+    ]
+    return Trace(first.entries + moved)
 
 
 def _starting_points(

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from .._checks import near_match
-from ..io import FORMATS, Dataset, Encoding, Objective, read_data
+from ..io import FORMATS, MAX_FEATURES, Dataset, Encoding, Objective, named_loss, read_data
 from ..losses import LOSSES
 from ..solvers import SOLVERS
 from .progress import reading_progress
@@ -43,9 +43,7 @@ def loss_and_parameter(text: str) -> tuple[str, float | None]:
         return name, None
     try:
         parameter = float(written)
-        LOSSES[name](parameter)
-    except TypeError:
-        raise click.BadParameter(f"the loss {name!r} has no parameter; write only {name!r}.") from None
+        named_loss(name, parameter)
     except ValueError as error:
         raise click.BadParameter(f"the parameter of {text!r} cannot be used: {error}") from None
     return name, parameter
@@ -108,7 +106,11 @@ training_data_options = _together(
         help="LIBSVM: index of the first feature. auto: 0 if the index 0 occurs, else 1.",
     ),
     click.option(
-        "--max-features", type=click.IntRange(min=1), help="Refuse more features than this. [default: 100 million]"
+        "--max-features",
+        type=click.IntRange(min=1),
+        default=MAX_FEATURES,
+        show_default=True,
+        help="Refuse data with more features than this.",
     ),
     click.option("--float32", is_flag=True, help="Keep the data in 32 bits: half the memory. Sums stay in 64 bits."),
 )

@@ -22,7 +22,7 @@ def score(model: Model, data: Dataset) -> dict[str, float | None]:
     scores = model.scores(data.X)
     if model.classes is None:
         if data.y.dtype.kind != "f":
-            raise DataError(data.name, f"the model predicts numbers, the target holds {data.y[0]!r}.")
+            raise DataError(data.name, f"the model predicts numbers, the target holds {data.y[0].item()!r}.")
         several = data.y.size > 1
         return {
             "r2": float(r2_score(data.y, scores[:, 0])) if several else None,
@@ -44,7 +44,7 @@ def comparable_labels(model: Model, data: Dataset) -> Array:
     if model.classes is None or y.dtype.kind == model.classes.dtype.kind:
         return y
     kind, found = ("numbers", "text") if model.classes.dtype.kind == "f" else ("text", "numbers")
-    raise DataError(data.name, f"the model's classes are {kind}, the target holds {found} such as {y[0]!r}.")
+    raise DataError(data.name, f"the model's classes are {kind}, the target holds {found} such as {y[0].item()!r}.")
 
 
 def roc_auc(model: Model, y: Array, scores: Array) -> float | None:

@@ -55,5 +55,7 @@ def _labels(model: Model, name: str) -> list[int]:
     if model.classes is None:
         return []
     if model.classes.dtype.kind != "f" or not (np.abs(model.classes) < 2**31).all() or (model.classes % 1).any():
-        raise DataError(name, f"LIBLINEAR knows whole numbers as classes only, the model has {model.classes[0]!r}.")
+        raise DataError(
+            name, f"LIBLINEAR knows whole numbers as classes only, the model has {model.classes.tolist()[0]!r}."
+        )
     return [int(c) for c in model.classes.tolist()]

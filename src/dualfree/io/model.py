@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,26 @@ from ..problem import Problem
 from .encoding import Encoding
 
 Label = float | str
+
+
+def named_loss(name: str, parameter: float | None = None) -> Loss:
+    """Return the loss of that name with its parameter; a ValueError where it takes none, or not this one.
+
+    Examples
+    --------
+    >>> from dualfree.io import named_loss
+    >>> named_loss("huber", 1.35)
+    Huber(1.35)
+    """
+    kind = LOSSES[name]
+    if parameter is None:
+        default: Loss = kind()
+        return default
+    takes = inspect.signature(kind).parameters.values()
+    if not any(entry.kind is entry.POSITIONAL_OR_KEYWORD for entry in takes):
+        raise ValueError(f"the loss {name!r} has no parameter; write only {name!r}.")
+    loss: Loss = kind(parameter)
+    return loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +73,7 @@ class Objective:
 
     def make_loss(self) -> Loss:
         """Return the loss."""
-        kind = LOSSES[self.loss]
-        loss: Loss = kind() if self.loss_parameter is None else kind(self.loss_parameter)
-        return loss
+        return named_loss(self.loss, self.loss_parameter)
 
     @property
     def is_classification(self) -> bool:

@@ -25,9 +25,9 @@ Progress = Callable[[int, int | None], None]
 STDIN = "-"
 _PEEK = 64
 _OPENERS: dict[bytes, Callable[..., Any]] = {
-    b"\x1f\x8b": gzip.GzipFile,
-    b"BZh": bz2.BZ2File,
-    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
 }
 _BROKEN_COMPRESSION = (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError)
 

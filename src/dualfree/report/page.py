@@ -19,14 +19,18 @@ from . import plots
 from .residuals import Density
 from .words import certificate_paragraphs, column_names, score_names
 
+_MOST_CURVES = 10
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1b1b1b; max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
 .verdict { display: inline-block; padding: 0.15rem 0.7rem; border-radius: 0.3rem; color: white; background: #00754a; }
 .verdict.open { background: #a85400; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 1rem; }
+.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; } .pair > div { min-width: 0; }
+@media (max-width: 900px) { .pair { grid-template-columns: 1fr; } }
 table { border-collapse: collapse; } td, th { text-align: left; padding: 0.2rem 1.2rem 0.2rem 0; vertical-align: top; }
 th { font-weight: 600; } td.number { font-variant-numeric: tabular-nums; text-align: right; }
+
+.single { max-width: 760px; }
 .faint { color: #666; } .plotly-graph-div { width: 100%; }
 """
 
@@ -70,7 +74,11 @@ def write_report(
         page.table(("", "objective", "gap at most", "of P(0)", "epochs", "status"), _certificate_rows(model, names))
     page.section("Convergence")
     targets = [_target(result, model.training.tol) for result in results]
-    page.figures([plots.convergence(names, results, targets, against) for against in ("passes", "seconds")])
+    shown = slice(0, _MOST_CURVES)
+    if len(names) > _MOST_CURVES:
+        page.paragraphs([f"The first {_MOST_CURVES} of {len(names)} classes are drawn."])
+    curves = (names[shown], results[shown], targets[shown])
+    page.figures([plots.convergence(*curves, against) for against in ("passes", "seconds")])
     if densities:
         page.section("Dual residuals")
         page.paragraphs(
@@ -82,7 +90,7 @@ def write_report(
         page.figures([plots.residual_density(names, densities)])
     if np.any(model.coef):
         page.section("Largest coefficients")
-        page.figures([plots.coefficients(model, names)])
+        page.figures([plots.coefficients(model, names[shown])])
     if valid is not None and valid.y is not None:
         page.section(f"Validation: {os.path.basename(valid.name)}")
         page.table(("score", "value"), [(score_names[k], _shown(v)) for k, v in (scores or {}).items()])
@@ -130,8 +138,9 @@ class _Page:
 
     def figures(self, figures: Sequence[Any]) -> None:
         drawn = [f.to_html(full_html=False, include_plotlyjs=False, config={"responsive": True}) for f in figures]
-        css = ' class="pair"' if len(drawn) > 1 else ""
-        self.parts.append(f"<div{css}>{''.join(f'<div>{figure}</div>' for figure in drawn)}</div>")
+        css = "pair" if len(drawn) > 1 else "single"
+        inner = "".join(f"<div>{figure}</div>" for figure in drawn)
+        self.parts.append(f'<div class="{css}">{inner}</div>')
 
     def finish(self) -> str:
         library = require("plotly.offline", "report").get_plotlyjs()

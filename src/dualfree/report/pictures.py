@@ -77,8 +77,8 @@ def draw_convergence(results: Mapping[str, Result], target: float, path: str | o
             axis.axhline(target, color="0.4", linestyle=":", linewidth=1)
         axis.set_xlabel(unit)
         axis.set_ylabel("certified gap")
-        if against == "seconds":
-            axis.set_xscale("symlog", linthresh=1e-4)
+        axis.set_xscale("symlog", linthresh=1.0 if against == "passes" else 1e-4)  # zero, where all begin, is shown
+        axis.set_xlim(left=0.0)
     axes[0].legend(fontsize="small")
     _save(figure, path)
 

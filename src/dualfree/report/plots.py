@@ -27,16 +27,14 @@ def _graph() -> Any:
 
 def _figure(x: str, y: str, **layout: Any) -> Any:
     figure = _graph().Figure()
-    figure.update_layout(
-        template="plotly_white",
-        height=_HEIGHT,
-        margin={"l": 70, "r": 20, "t": 30, "b": 60},
-        colorway=COLOURS,
-        xaxis_title=x,
-        yaxis_title=y,
-        legend={"orientation": "h", "y": 1.12},
-        **layout,
-    )
+    usual = {
+        "template": "plotly_white",
+        "height": _HEIGHT,
+        "margin": {"l": 70, "r": 20, "t": 50, "b": 60},
+        "colorway": COLOURS,
+        "legend": {"orientation": "h", "y": 1.15},
+    }
+    figure.update_layout(xaxis_title=x, yaxis_title=y, **(usual | layout))
     return figure
 
 
@@ -61,55 +59,60 @@ def convergence(names: Sequence[str], results: Sequence[Result], targets: Sequen
             hovertemplate="gap %{y:.3e}<br>%{x:.4g} " + unit + "<br>epoch %{customdata[0]}"
             "<br>objective %{customdata[1]:.10g}<extra>" + plain(name) + "</extra>",
         )
-    if len(set(targets)) == 1 and targets[0] > 0:
-        figure.add_hline(y=targets[0], line_dash="dot", line_color="#666666", annotation_text="tol · P(0)")
-    figure.update_layout(showlegend=len(names) > 1)
+    longest = max(float(getattr(result.trace, against)[-1]) for result in results)
+    if min(targets) > 0:
+        dotted = {"dash": "dot", "color": "#666666"}
+        figure.add_scatter(x=[0, longest], y=[max(targets)] * 2, mode="lines", line=dotted, name="tol · P(0)")
     return figure
 
 
 def residual_density(names: Sequence[str], densities: Sequence[Density]) -> Any:
-    """Return the density of |κ| after some epochs: linear as in the paper, or logarithmic at the press of a button."""
-    figure = _figure("dual residual |κ|", "density")
-    several = len({density.column for density in densities}) > 1
-    linear_edges, log_edges = _edges(densities)
-    for edges, logarithmic in ((linear_edges, False), (log_edges, True)):
-        for density in densities:
-            values = np.log10(np.maximum(density.residuals, 10.0 ** edges[0])) if logarithmic else density.residuals
-            heights, _ = np.histogram(np.clip(values, edges[0], edges[-1]), bins=edges, density=True)
-            middles = 0.5 * (edges[1:] + edges[:-1])
-            which = f"{names[density.column]}, " if several else ""
-            figure.add_scatter(
-                x=10.0**middles if logarithmic else middles,
-                y=heights,
-                name=plain(f"{which}after {density.epoch} epoch{'s' if density.epoch != 1 else ''}"),
-                line_shape="hvh",
-                mode="lines",
-                visible=not logarithmic,
-                hovertemplate="|κ| %{x:.3g}, density %{y:.3g}<extra>%{fullData.name}</extra>",
-            )
-    count = len(densities)
-    figure.update_layout(
-        updatemenus=[
-            {
-                "type": "buttons",
-                "direction": "right",
-                "x": 1.0,
-                "xanchor": "right",
-                "y": 1.15,
-                "buttons": [
-                    _axis_button("linear", [True] * count + [False] * count, "linear", "density"),
-                    _axis_button("logarithmic", [False] * count + [True] * count, "log", "density of log₁₀ |κ|"),
-                ],
+    """Return the density of |κ| after some epochs, one column at a time.
+
+    A menu chooses the column, and |κ| as it is (the paper's figure) or on a log scale.
+    """
+    figure = _figure("dual residual |κ|", "density", legend={"orientation": "v", "y": 1.0})
+    figure.update_yaxes(type="log", exponentformat="power")
+    columns = sorted({density.column for density in densities})
+    drawn: list[tuple[int, bool]] = []
+    for column in columns:
+        mine = [density for density in densities if density.column == column]
+        for logarithmic, edges in zip((False, True), _edges(mine), strict=True):
+            for density in mine:
+                _add_density(figure, density, edges, logarithmic, visible=column == columns[0] and not logarithmic)
+                drawn.append((column, logarithmic))
+    buttons = []
+    for column in columns:
+        for logarithmic in (False, True):
+            kind = "logarithmic" if logarithmic else "linear"
+            layout = {
+                "xaxis.type": "log" if logarithmic else "linear",
+                "xaxis.autorange": True,
+                "yaxis.autorange": True,
+                "yaxis.title.text": "density of log₁₀ |κ|" if logarithmic else "density",
             }
-        ],
-        legend={"orientation": "v", "y": 1.0},
-    )
+            shown = [entry == (column, logarithmic) for entry in drawn]
+            label = plain(f"{names[column]}, {kind}") if len(columns) > 1 else kind
+            buttons.append({"label": label, "method": "update", "args": [{"visible": shown}, layout]})
+    menu = {"buttons": buttons, "x": 0.0, "xanchor": "left", "y": 1.2, "direction": "down", "type": "dropdown"}
+    if len(columns) == 1:
+        menu.update(type="buttons", direction="right")
+    figure.update_layout(updatemenus=[menu])
     return figure
 
 
-def _axis_button(label: str, visible: list[bool], kind: str, title: str) -> dict[str, Any]:
-    layout = {"xaxis.type": kind, "xaxis.autorange": True, "yaxis.autorange": True, "yaxis.title.text": title}
-    return {"label": label, "method": "update", "args": [{"visible": visible}, layout]}
+def _add_density(figure: Any, density: Density, edges: Array, logarithmic: bool, visible: bool) -> None:
+    values = np.log10(np.maximum(density.residuals, 10.0 ** edges[0])) if logarithmic else density.residuals
+    heights, _ = np.histogram(np.clip(values, edges[0], edges[-1]), bins=edges, density=True)
+    figure.add_scatter(
+        x=10.0**edges if logarithmic else edges,
+        y=np.append(np.where(heights > 0, heights, np.nan), np.nan),  # an empty bin is a hole on a log scale
+        name=f"after {density.epoch} epoch{'s' if density.epoch != 1 else ''}",
+        line_shape="hv",
+        mode="lines",
+        visible=visible,
+        hovertemplate="|κ| %{x:.3g}, density %{y:.3g}<extra>%{fullData.name}</extra>",
+    )
 
 
 def _edges(densities: Sequence[Density]) -> tuple[Array, Array]:
@@ -128,7 +131,7 @@ def coefficients(model: Model, names: Sequence[str]) -> Any:
     order = [j for j in np.argsort(-size, kind="stable")[:_LARGEST].tolist() if size[j] > 0][::-1]
     features = model.encoding.feature_names
     labels = [plain(_shortened(features[j])) for j in order]
-    for name, row in zip(names, model.coef, strict=True):
+    for name, row in zip(names, model.coef, strict=False):  # the names say how many are drawn
         figure.add_bar(
             x=row[order],
             y=labels,
@@ -136,9 +139,7 @@ def coefficients(model: Model, names: Sequence[str]) -> Any:
             name=plain(name),
             hovertemplate="%{y}: %{x:.6g}<extra>%{fullData.name}</extra>",
         )
-    figure.update_layout(
-        height=max(_HEIGHT, 24 * len(order) * max(1, len(names) // 2) + 120), showlegend=len(names) > 1
-    )
+    figure.update_layout(height=max(_HEIGHT, 12 * len(order) * (1 + len(names)) + 120), showlegend=len(names) > 1)
     figure.update_yaxes(type="category")
     return figure
 

@@ -16,9 +16,9 @@ from .._optional import require
 from ..io import Dataset, written_in_place
 from . import figures
 from .data import PaperData, signs
+from .machine import machine
 from .measures import curves
 from .page import Page
-from .paper import machine
 from .plan import Method, Run, Strength, comparison
 from .runs import Progress, Store, Work, check_losses, check_solvers, cost, execute
 from .style import SHORT_AXES, look
@@ -56,7 +56,7 @@ def compare(
     tol: float = 1e-8,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Run solvers on your data and draw the paper's figures of them.
+    r"""Run solvers on your data and draw the paper's figures of them.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def compare(
     >>> from io import BytesIO
     >>> from dualfree.io import read_data
     >>> from dualfree.reproduce import compare
-    >>> text = b"1 1:1 2:3\\n0 1:2\\n1 2:1\\n0 1:1\\n"
+    >>> text = b"1 1:1 2:3\n0 1:2\n1 2:1\n0 1:1\n"
     >>> data = read_data(BytesIO(text), format="libsvm")
     >>> made = compare(data, tempfile.mkdtemp(), solvers=["dfsdca", "prox-sdca"], seeds=1, epochs=20)
     >>> sorted(made.summary["method"].unique())
@@ -143,12 +143,12 @@ def _summary(traces: Any, tol: float) -> Any:
     rows = []
     for (data, loss, strength, method), curve in curves(traces).items():
         for target in targets:
-            needs = {short: curve.reach(target, axis) for axis, short in SHORT_AXES.items()}
-            needs = {short: value if np.isfinite(value) else None for short, value in needs.items()}
+            reached = {short: curve.reach(target, axis) for axis, short in SHORT_AXES.items()}
+            needs = {short: value if np.isfinite(value) else np.nan for short, value in reached.items()}
             statuses = ", ".join(dict.fromkeys(curve.statuses))
             row = {"data": data, "loss": loss, "lam": strength, "method": method, "target": target}
             rows.append({**row, **needs, "status": statuses})
-    return pandas.DataFrame(rows).astype(dict.fromkeys(SHORT_AXES.values(), float))
+    return pandas.DataFrame(rows)
 
 
 def _page(

@@ -85,10 +85,7 @@ def residual_figure(
 ) -> str:
     """Figure 2: the density of |κ| after some epochs (above), and the share of rows beyond a value (below).
 
-    Parameters
-    ----------
-    residuals : mapping from method to DataFrame
-        With the columns ``epoch`` and ``residual``.
+    `residuals` maps a method to a DataFrame with the columns ``epoch`` and ``residual``.
     """
     figure = new_figure(1.0 + 5.0 * len(residuals), 7.8)
     highest = 1.0

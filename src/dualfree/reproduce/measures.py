@@ -55,7 +55,7 @@ def curve(frame: Any, column: str = "relative_gap") -> Curve:
     A run that ended early keeps its last gap: the methods that converge are not punished for it.
     """
     last = int(frame["epoch"].max())
-    runs = {name: [] for name in ("passes", "seconds", column)}
+    runs: dict[str, list[Array]] = {name: [] for name in ("passes", "seconds", column)}
     statuses = []
     for _, run in frame.groupby("seed"):
         run = run.drop_duplicates("epoch").set_index("epoch").sort_index()

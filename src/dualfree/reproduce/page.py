@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .._version import __version__
 from ..io import written_in_place
-from .verdicts import HOLDS, UNTESTED, Claim
+from .claims import HOLDS, UNTESTED, Claim
 
 _STYLE = """
 body { font: 16px/1.55 system-ui, sans-serif; color: #1b1b1b; max-width: 1180px; margin: 2rem auto; padding: 0 1rem; }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +66,14 @@ class Work:
     def __init__(self, progress: Progress | None, total: float) -> None:
         self.progress, self.total, self.done = progress, max(total, 1e-300), 0.0
 
-    def tell(self, share_of: float, title: str) -> None:
-        """Report the work done, `share_of` of it inside the current step."""
+    def tell(self, begun: float, title: str) -> None:
+        """Report the work done, `begun` being that of the current step."""
         if self.progress is not None:
-            self.progress(min(self.total, self.done + share_of), self.total, title)
+            self.progress(min(self.total, self.done + begun), self.total, title)
+
+    def tell_share(self, cost: float, title: str, share: float) -> None:
+        """Report that a share of a step is done."""
+        self.tell(share * cost, title)
 
     def finish(self, cost: float, title: str) -> None:
         """Count a step as done."""
@@ -103,7 +108,7 @@ def execute(runs: Sequence[Run], data: Mapping[str, PaperData], store: Store, wo
             if kind not in warmed:
                 _warm_up(source, run)
                 warmed.add(kind)
-            _do(run, problems[key], source, store, lambda share, a=amount, r=run: work.tell(share * a, r.title))
+            _do(run, problems[key], source, store, partial(work.tell_share, amount, run.title))
         work.finish(amount, run.title)
         frames.append(pandas.read_parquet(file))
     return pandas.concat(frames, ignore_index=True)

@@ -137,6 +137,10 @@ class TestBrokenCsv:
             csv(text, target="t")
         assert message in str(caught.value)
 
+    def test_other_character_sets(self):
+        with pytest.raises(DataError, match="line 3: the byte 0xe9 is not UTF-8; save the file as UTF-8"):
+            csv("a,t\nx,0\ncaf\u00e9,1\n".encode("latin-1"), target="t")
+
     def test_skipping(self):
         data = csv("a,b,t\n1,u,0\n2,u\nx,v,1\n,v,1\n3,u,1\n", target="t", skip_bad_lines=True)
         assert data.bad_lines == 3

@@ -27,7 +27,7 @@ _TITLE_WIDTH = 58
 )
 @click.option("--out", metavar="FOLDER", type=click.Path(file_okay=False), required=True, help="Write everything here.")
 @click.option(
-    "--quick", "mode", flag_value="quick", default=True, help="2,000 rows of each data set: a minute. [default]"
+    "--quick", "mode", flag_value="quick", default=True, help="1,500 rows of each data set: a minute. [default]"
 )
 @click.option("--full", "mode", flag_value="full", help="All rows: tens of minutes.")
 @click.option("--seeds", type=click.IntRange(min=1), help="Seeds of each run.  [default: 3]")

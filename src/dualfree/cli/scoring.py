@@ -1,11 +1,13 @@
-"""How well a model predicts: the usual numbers."""
+"""How well a model predicts: the usual numbers.
+
+scikit-learn's metrics are imported where they are used: that takes a second, which ``--help`` should not cost.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score
 
 from .._checks import Array
 from ..io import DataError, Dataset, Model
@@ -17,6 +19,8 @@ def score(model: Model, data: Dataset) -> dict[str, float | None]:
 
     A row whose class the model does not know counts as wrong, and the other two numbers are then not defined.
     """
+    from sklearn.metrics import log_loss, mean_absolute_error, r2_score
+
     if data.y is None:
         raise DataError(data.name, "it holds no target to compare with.")
     scores = model.scores(data.X)
@@ -49,6 +53,8 @@ def comparable_labels(model: Model, data: Dataset) -> Array:
 
 def roc_auc(model: Model, y: Array, scores: Array) -> float | None:
     """Return the area under the ROC curve; for several classes the mean over those that occur."""
+    from sklearn.metrics import roc_auc_score
+
     assert model.classes is not None
     if len(model.classes) == 2:
         positive = y == model.classes[1]

@@ -30,9 +30,20 @@ class CsvText:
         self._name, self._delimiter, self._header = source.name, delimiter, header
         with source.readable():
             self._content = source.stream.read()
+        self._check_utf8()
         self.bad_lines = 0
         self._skip = skip_bad_lines
         self.table = self._parse()
+
+    def _check_utf8(self) -> None:
+        if self._content.isascii():
+            return
+        try:
+            self._content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            line = self._content.count(b"\n", 0, error.start) + 1
+            byte = self._content[error.start]
+            raise DataError(self._name, f"the byte 0x{byte:02x} is not UTF-8; save the file as UTF-8.", line) from None
 
     def _parse(self) -> Any:
         arrow, arrow_csv = require("pyarrow", "cli"), require("pyarrow.csv", "cli")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import lzma
 import math
+import struct
 import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,18 @@ from .errors import DataError
 from .streams import Source
 
 _SPARSE = ("data", "indices", "indptr", "shape")
+# What zipfile raises on damaged archives, its own exception being the rarest.
+_BROKEN_ARCHIVE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    ValueError,
+    OverflowError,
+    RuntimeError,
+    EOFError,
+    OSError,
+)
 _DEFLATE_LIMIT = 1100  # deflate cannot shrink by more; a member that claims it is a trap
 
 
@@ -26,7 +41,9 @@ def read_npz(source: Source) -> tuple[Any, Array | None]:
         with zipfile.ZipFile(content) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             arrays = {key: _array(archive, members[key], source.name) for key in (*_SPARSE, "X", "y") if key in members}
-    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+    except DataError:
+        raise
+    except _BROKEN_ARCHIVE as error:
         raise DataError(source.name, f"this is not a readable .npz archive ({error}).") from None
     if "X" in arrays:
         X = arrays["X"]

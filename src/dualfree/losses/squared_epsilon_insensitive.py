@@ -20,7 +20,7 @@ def derivative(z: float, y: float, epsilon: float) -> float:
 
 @device
 def curvature(z: float, y: float, epsilon: float) -> float:
-    return 1.0 if abs(z - y) > epsilon else 0.0
+    return 1.0 if abs(z - y) >= epsilon else 0.0
 
 
 @device
@@ -29,7 +29,7 @@ def conjugate(a: float, y: float, epsilon: float) -> float:
 
 
 @device
-def dual_bounds(y: float) -> tuple[float, float]:
+def dual_bounds(y: float, epsilon: float) -> tuple[float, float]:
     return -math.inf, math.inf
 
 

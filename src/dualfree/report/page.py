@@ -27,7 +27,8 @@ h1 { font-size: 1.6rem; margin-bottom: 0.2rem; } h2 { font-size: 1.2rem; margin-
 .verdict.open { background: #a85400; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; } .pair > div { min-width: 0; }
 @media (max-width: 900px) { .pair { grid-template-columns: 1fr; } }
-table { border-collapse: collapse; } td, th { text-align: left; padding: 0.2rem 1.2rem 0.2rem 0; vertical-align: top; }
+table { border-collapse: collapse; }
+td, th { overflow-wrap: anywhere; text-align: left; padding: 0.2rem 1.2rem 0.2rem 0; vertical-align: top; }
 th { font-weight: 600; } td.number { font-variant-numeric: tabular-nums; text-align: right; }
 
 .single { max-width: 760px; }

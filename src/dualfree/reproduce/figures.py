@@ -103,7 +103,7 @@ def residual_figure(
             style = {"color": colour, "linestyle": _LINES[shade % len(_LINES)], "linewidth": 1.7}
             label = f"after {epoch} epoch{'s' if epoch > 1 else ''}"
             x, density = reflected_density(values, right)
-            highest = max(highest, float(np.nanmax(density)))
+            highest = max(highest, float(np.nanmax(density, initial=0.0)))
             axes[0][column].plot(x, density, label=label, **style)
             ordered = np.sort(values)
             above = 1.0 - np.searchsorted(ordered, x, side="right") / values.size
@@ -130,7 +130,7 @@ def residual_figure(
 def reflected_density(values: Array, right: float) -> tuple[Array, Array]:
     """Return (x, density on [0, right]): a Gaussian kernel on a fine histogram, reflected at 0 where |κ| ends.
 
-    NaN where fewer than three rows carry the estimate: single rows would show as bumps.
+    NaN from where fewer than three rows carry the estimate: single rows would show as bumps.
     """
     edges = np.linspace(0.0, right, _GRID + 1)
     step = edges[1]
@@ -144,7 +144,8 @@ def reflected_density(values: Array, right: float) -> tuple[Array, Array]:
     mirrored = np.concatenate([inside[::-1], inside])
     smooth = np.convolve(mirrored, kernel, mode="same")[_GRID:]
     one_row = 1.0 / (values.size * width * np.sqrt(2 * np.pi))
-    return edges[:-1] + 0.5 * step, np.where(smooth >= _FEWEST_ROWS * one_row, smooth, np.nan)
+    thin = np.logical_or.accumulate(smooth < _FEWEST_ROWS * one_row)
+    return edges[:-1] + 0.5 * step, np.where(thin, np.nan, smooth)
 
 
 def _shade(colour: str, strength: float) -> tuple[float, float, float]:

@@ -182,7 +182,7 @@ def _report(
     seconds = time.perf_counter() - began
     _write_claims(folder, plan, data, verdicts)
     write_paper_page(folder, plan, data, complete, main, sensitivity, checks, kept, speed, verdicts, seconds)
-    return Reproduction(folder, verdicts, data, traces, seconds)
+    return Reproduction(folder, verdicts, data, traces, time.perf_counter() - began)
 
 
 def _residuals(runs: list[Run], store: Store) -> dict[tuple[str, str, str, str], Any]:

@@ -206,7 +206,7 @@ class Plan:
     def of(cls, mode: str, seeds: int | None = None) -> Plan:
         """Return the plan of a mode."""
         if mode == "quick":
-            return cls(mode, 2000, 300, 5, 8, seeds or 3, 20)
+            return cls(mode, 1500, 300, 5, 8, seeds or 3, 20)
         return cls(mode, None, 1000, 10, 20, seeds or 3, 40, (("mushrooms", 30), ("rcv1", 8)))
 
     def runs(self) -> list[Run]:

@@ -66,8 +66,9 @@ def printed_plus_claim(frame: Any, sensitivity: Any) -> Claim:
         verdict=verdict,
         sentence=f"With the step exactly as printed, {len(diverged)} of {len(plain)} runs diverged ({len(uniform)} problems, "
         f"s in {', '.join(f'{s:g}' for s in SHRINKS)}): θ/p_i divides by a stale p_i that shrinking makes smaller still. The "
-        f"paper gives neither s nor θ: {told}. With the ratio capped at the safe r_i, or with exact steps, {int((ends < 0.05).sum())} of "
-        f"{len(ends)} runs ended below a relative gap of 0.05 and {broken} diverged; figure 1 shows both.",
+        f"paper gives neither s nor θ: {told}. With the ratio capped at the safe r_i, or with exact steps, "
+        f"{int((ends < 0.05).sum())} of {len(ends)} runs ended below a relative gap of 0.05 and {broken} diverged; figure 1 "
+        "shows both.",
         rule="The printed algorithm converges.",
         measured={"diverged": len(diverged), "runs": len(plain), "by_theta": by_factor},
         rows=rows,

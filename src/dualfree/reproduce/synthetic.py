@@ -34,7 +34,7 @@ def like_rcv1(n: int = 20242, d: int = 47236, words: float = 74.0, seed: int = 0
     rng = np.random.default_rng(seed)
     frequency = 1.0 / np.arange(10, d + 10) ** 0.9
     frequency /= frequency.sum()
-    lengths = np.maximum(5, rng.lognormal(np.log(1.15 * words), 0.5, size=n)).astype(np.int64)
+    lengths = np.maximum(5, rng.lognormal(np.log(0.94 * words), 0.5, size=n)).astype(np.int64)
     rows = np.repeat(np.arange(n), lengths)
     terms = rng.choice(d, size=int(lengths.sum()), p=frequency)
     counts = scipy.sparse.csr_array((np.ones(rows.size), (rows, terms)), shape=(n, d))

@@ -12,6 +12,7 @@ import click
 
 from .._version import __version__
 from . import exits
+from .bench import bench
 from .certify import certify
 from .demo import demo
 from .evaluate import evaluate
@@ -20,6 +21,7 @@ from .fit import fit
 from .info import info
 from .path import path
 from .predict import predict
+from .reproduce import reproduce
 
 _EXITS = "\n".join(f"  {status:<4} {meaning}" for status, meaning in exits.MEANING.items())
 
@@ -48,7 +50,7 @@ def cli() -> None:
     """
 
 
-for command in (fit, predict, evaluate, certify, path, info, export, demo):
+for command in (fit, predict, evaluate, certify, path, info, export, demo, reproduce, bench):
     cli.add_command(command)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import rows as _rows
-from ._checks import Array, finite_matrix, finite_vector, real_number
+from ._checks import Array, finite_matrix, finite_vector, real_number, sample_weights
 from ._jit import device, kernel
 from .losses import Loss, get_loss
 from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_value
@@ -88,7 +88,7 @@ class Problem:
         self.X = finite_matrix(X)
         self.n, self.d = self.X.shape
         self.rows = _rows.as_rows(self.X)
-        self.sample_weight = self._checked_weights(sample_weight)
+        self.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
         self.y, self.classes = self._checked_targets(y)
         self.row_norms_squared: Array = _rows.squared_norms(self.rows)
         if not np.isfinite(self.row_norms_squared).all():
@@ -97,17 +97,6 @@ class Problem:
         self._at_zero: float | None = None
 
     # --- what was given ---------------------------------------------------------------------------------------------
-
-    def _checked_weights(self, sample_weight: Any) -> Array:
-        if sample_weight is None:
-            return np.ones(self.n)
-        weights = _rows.borrowed(finite_vector("sample_weight", sample_weight, self.n))
-        if weights.min() < 0:
-            row = int(np.argmin(weights))
-            raise ValueError(f"sample_weight must not be negative, got {weights[row]:g} in row {row}.")
-        if not weights.any():
-            raise ValueError("sample_weight must have at least one positive entry, all are zero.")
-        return weights
 
     def _checked_targets(self, y: Any) -> tuple[Array, Array | None]:
         if self.loss.task == "regression":
@@ -141,6 +130,13 @@ class Problem:
         """Return the same problem with another λ; the data are shared, not copied."""
         other = copy.copy(self)
         other.lam = real_number("lam", lam, low=0.0, strict=True)
+        return other
+
+    def with_targets(self, y: Any) -> Problem:
+        """Return the same problem with other targets; the data are shared, not copied and not checked again."""
+        other = copy.copy(self)
+        other.y, other.classes = other._checked_targets(y)
+        other._at_zero = None
         return other
 
     def __repr__(self) -> str:

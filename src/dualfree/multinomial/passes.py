@@ -25,6 +25,7 @@ class Passes:
     def __init__(self, problem: MultinomialProblem, n_threads: int = 1) -> None:
         self.problem = problem
         self.count = 0.0
+        self._by_column = len(problem.rows) == 3
         n_threads = min(n_threads, problem.n)
         edges = np.linspace(0, problem.n, n_threads + 1).astype(int)
         self._blocks = [(int(edges[t]), int(edges[t + 1])) for t in range(n_threads)]
@@ -40,11 +41,24 @@ class Passes:
             return [work(*self._blocks[0])]
         return list(self._pool.map(lambda block: work(*block), self._blocks))
 
+    def _laid_out(self, W: Array) -> Array:
+        """W (K, d) in the layout of the kernels."""
+        return np.ascontiguousarray(W.T if self._by_column else W)
+
+    def _empty(self) -> Array:
+        p = self.problem
+        return np.empty((p.d, p.K) if self._by_column else (p.K, p.d))
+
+    def _summed(self, parts: list[Array]) -> Array:
+        total = _total(parts)
+        return np.ascontiguousarray(total.T) if self._by_column else total
+
     def scores(self, W: Array) -> Array:
         """Return Z = X Wᵀ."""
         p = self.problem
-        Z = np.empty((p.n, W.shape[0]))
-        self._each(lambda start, stop: kernels.scores_into(p.rows, start, stop, W, Z))
+        Z = np.empty((p.n, p.K))
+        laid_out = self._laid_out(W)
+        self._each(lambda start, stop: kernels.scores_into(p.rows, start, stop, laid_out, Z))
         self.count += 1
         return Z
 
@@ -64,38 +78,39 @@ class Passes:
         p = self.problem
 
         def work(start: int, stop: int) -> Array:
-            G = np.empty((p.K, p.d))
+            G = self._empty()
             kernels.gradient_into(p.rows, start, stop, R, p.sample_weight, G)
             return G
 
         self.count += 1
-        return _total(self._each(work))
+        return self._summed(self._each(work))
 
     def hessian_times(self, R: Array, V: Array, c: Array) -> tuple[Array, Array]:
         """Return the loss's Hessian (a sum over rows) times (V, c)."""
         p = self.problem
+        laid_out = self._laid_out(V)
 
         def work(start: int, stop: int) -> tuple[Array, Array]:
-            HV, Hc = np.empty((p.K, p.d)), np.empty(p.K)
-            kernels.hessian_times_into(p.rows, start, stop, R, p.own, p.sample_weight, V, c, HV, Hc)
+            HV, Hc = self._empty(), np.empty(p.K)
+            kernels.hessian_times_into(p.rows, start, stop, R, p.own, p.sample_weight, laid_out, c, HV, Hc)
             return HV, Hc
 
         self.count += 1
         parts = self._each(work)
-        return _total([part[0] for part in parts]), _total([part[1] for part in parts])
+        return self._summed([part[0] for part in parts]), _total([part[1] for part in parts])
 
     def hessian_diagonal(self, R: Array) -> tuple[Array, Array]:
         """Return the diagonal of the loss's Hessian."""
         p = self.problem
 
         def work(start: int, stop: int) -> tuple[Array, Array]:
-            D, Dc = np.empty((p.K, p.d)), np.empty(p.K)
+            D, Dc = self._empty(), np.empty(p.K)
             kernels.hessian_diagonal_into(p.rows, start, stop, R, p.own, p.sample_weight, D, Dc)
             return D, Dc
 
         self.count += 1
         parts = self._each(work)
-        return _total([part[0] for part in parts]), _total([part[1] for part in parts])
+        return self._summed([part[0] for part in parts]), _total([part[1] for part in parts])
 
     def intercept_hessian(self, R: Array, slack: Array, radius: float) -> Array:
         """Return the Hessian in b of Σ s_i loss_i, made smaller for scores that may be off by radius ‖x_i‖ + slack_i."""
@@ -114,9 +129,7 @@ class Passes:
         p = self.problem
 
         def work(start: int, stop: int) -> float:
-            return kernels.weighted_curvatures(
-                start, stop, R, p.own, p.sample_weight, p.row_norms, slack, move, radius
-            )
+            return kernels.weighted_curvatures(start, stop, R, p.own, p.sample_weight, p.row_norms, slack, move, radius)
 
         return float(sum(self._each(work)))
 

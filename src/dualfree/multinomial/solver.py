@@ -186,7 +186,9 @@ class _Run:
         elif isinstance(warm_start, Mapping) and set(warm_start) <= {"w", "intercept", "alpha"} and warm_start:
             given = dict(warm_start)
         else:
-            raise ValueError("warm_start must be a result, or a mapping with some of the keys 'w', 'intercept', 'alpha'.")
+            raise ValueError(
+                "warm_start must be a result, or a mapping with some of the keys 'w', 'intercept', 'alpha'."
+            )
         b = np.zeros(problem.K)
         if problem.fit_intercept:
             b = np.asarray(given.get("intercept", problem.zero_intercept), dtype=np.float64)
@@ -197,9 +199,7 @@ class _Run:
         if "alpha" in given:
             alpha = np.asarray(given["alpha"], dtype=np.float64)
             if alpha.shape != (problem.K, problem.n):
-                raise ValueError(
-                    f"warm_start['alpha'] must have shape ({problem.K}, {problem.n}), got {alpha.shape}."
-                )
+                raise ValueError(f"warm_start['alpha'] must have shape ({problem.K}, {problem.n}), got {alpha.shape}.")
             weights = np.divide(1.0, problem.sample_weight, where=problem.sample_weight > 0, out=np.zeros(problem.n))
             W = self.passes.gradient(np.ascontiguousarray((alpha * weights).T)) / (problem.lam * problem.n)
             starts.append(problem.checked_point(W, b))

@@ -1,12 +1,27 @@
 """dualfree: L2-regularised linear models, trained to a certified optimum."""
 
+from ._version import __version__
 from .certificate import Certificate, certify
 from .losses import Loss
+from .path import Path, path
 from .problem import Problem
 from .result import Result
 from .solvers import SOLVERS, State, solve
 from .status import Status
 from .trace import Trace
 
-__all__ = ["SOLVERS", "Certificate", "Loss", "Problem", "Result", "State", "Status", "Trace", "certify", "solve"]
-__version__ = "0.1.0"
+__all__ = [
+    "SOLVERS",
+    "Certificate",
+    "Loss",
+    "Path",
+    "Problem",
+    "Result",
+    "State",
+    "Status",
+    "Trace",
+    "__version__",
+    "certify",
+    "path",
+    "solve",
+]

@@ -10,17 +10,16 @@ therefore also holds a stamp of every source file of the package.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 # Sums may be re-associated so that dot products use vector registers; nothing else is relaxed (no assumption about NaN,
 # infinity or signed zero). Any order of summation obeys the error bounds that the certificate uses.
@@ -58,29 +57,39 @@ class _Announcement:
 
 class _PackageCache(FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        loaded = super().load_overload(sig, target_context)
+        loaded = None
+        if not _has_user_loss(sig):
+            try:
+                loaded = super().load_overload(sig, target_context)
+            except Exception:
+                self.flush()  # a damaged index, or one that another version wrote: begin a new one
         if loaded is None:
             _Announcement.make()
         return loaded
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if not _has_user_loss(sig):  # it could not be loaded again: its functions live in the user's process
+            super().save_overload(sig, data)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (*super()._index_key(sig, codegen), _source_stamp())
 
 
-def kernel(function: F) -> F:
+def _has_user_loss(sig: Any) -> bool:
+    return "UserLoss(" in str(sig)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
     """Compile an entry point: no Python object inside, the GIL released, machine code cached on disk."""
-    dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
-    try:
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    # Without a folder to write to (a read-only system, no home), kernels compile anew in each process.
+    with contextlib.suppress(RuntimeError):
         dispatcher._cache = _PackageCache(function)
-    except RuntimeError:
-        # No folder to write to (a read-only system without a home). Kernels then compile anew in each process.
-        pass
-    return cast(F, dispatcher)
+    return dispatcher
 
 
-def device(function: F | None = None, *, reassociate: bool = False) -> Any:
-    """Compile a piece of a kernel."""
+def device(function: Callable[..., Any] | None = None, *, contract: bool = False) -> Any:
+    """Compile a piece of a kernel; with `contract` a product and a sum may become one fused operation."""
     if function is None:
-        return functools.partial(device, reassociate=reassociate)
-    fastmath = REASSOCIATE if reassociate else False
-    return numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+        return functools.partial(device, contract=contract)
+    return numba.njit(nogil=True, error_model="numpy", fastmath={"contract"} if contract else False)(function)

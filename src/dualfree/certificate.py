@@ -14,7 +14,7 @@ What rounding can hide is bounded and *added*:
 - z_i is off by at most δ_i = (nnz_i + 4) ε ‖x_i‖ ‖w‖ + 4 ε |b| plus what evaluating the loss costs, which the closed forms
   turn into a relative error of a few ε and a shift of z_i of a few ε (1 + |z_i| + |y_i| + |a_i|). A shift of δ moves FY_i
   by at most |κ_i| δ + L_i δ²/2.
-- w(α) is summed in compensated arithmetic, so its error is a few ε (1/(λn)) Σ |α_i| ‖x_i‖, whatever n.
+- w(α) is summed in blocks, so its error is at most about (1024 + n/1024) ε (1/(λn)) Σ |α_i| ‖x_i‖.
 - Σ α = 0 holds up to `Balance.excess`; its removal costs at most excess/reach times FY at distance `reach` (convexity).
 - b is known up to a bracket in which the derivative of P(w, ·) changes sign beyond doubt.
 
@@ -152,9 +152,9 @@ def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None)
             raise ValueError("alpha must be finite, it contains NaN or infinity.")
     feasible = np.empty(problem.n)
     balance = project(problem, dual_point, feasible)
-    high, low = np.empty(problem.d), np.empty(problem.d)
-    _rows.weighted_sum_into(problem.rows, feasible, high, low)
-    return bound_gap(problem, vector, b, feasible, balance, z, high, low, np.empty(problem.d), final=True)
+    sums, scratch = np.empty(problem.d), np.empty(problem.d)
+    error = problem.sum_rows_into(feasible, sums, scratch)
+    return bound_gap(problem, vector, b, feasible, balance, z, sums, error, scratch, final=True)
 
 
 def bound_gap(
@@ -164,29 +164,31 @@ def bound_gap(
     alpha: Array,
     balance: Balance,
     z: Array,
-    high: Array,
-    low: Array,
+    sums: Array,
+    sums_error: float,
     gradient: Array,
     *,
     enough: float = 0.0,
     final: bool = False,
 ) -> Certificate:
-    """Compute both bounds at (w, b), given feasible α, z = X w and high + low = Σ α_i x_i; `gradient` is scratch.
+    """Compute both bounds at (w, b), given feasible α, z = X w and `sums` = Σ α_i x_i with its error; `gradient` is scratch.
 
     The gradient bound costs a pass over the data and is left out when the dual bound is at most `enough`.
     With `final` the intercept is bounded, too. On return z holds |κ_i|.
     """
     loss, y, s, v = problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
     lam, n = problem.lam, problem.n
+    # Classification losses have a 1 in them (1 − yz); those of regression scale with y, and so does their rounding error.
+    unit = 0.0 if problem.loss.builtin_id is not None and problem.loss.task == "regression" else 1.0
     smoothness, lipschitz = float(problem.loss.smoothness), float(problem.loss.lipschitz)
     w_norm = float(np.linalg.norm(w)) * (1 + problem.d * _EPS)
 
     dual_sum, rounding_sum, primal_sum, primal_error, alpha_size = _gap_terms(
-        problem.rows, loss, y, s, v, w_norm, b, alpha, z, smoothness, lipschitz
+        problem.rows, loss, y, s, v, w_norm, b, alpha, z, smoothness, lipschitz, unit
     )
     # ‖w − w(α)‖, the rounding of w(α) and of the difference included
-    gradient[:] = w - (high + low) / (lam * n)
-    sum_error = (8.0 * _EPS + (n * _EPS) ** 2) * alpha_size / (lam * n) + 8.0 * _EPS * w_norm
+    gradient[:] = w - sums / (lam * n)
+    sum_error = (sums_error + 4.0 * _EPS) * alpha_size / (lam * n) + 8.0 * _EPS * w_norm
     distance = float(np.linalg.norm(gradient)) * (1 + problem.d * _EPS)
 
     primal = primal_sum / n + 0.5 * lam * w_norm * w_norm
@@ -204,16 +206,16 @@ def bound_gap(
             away = balance.excess / balance.reach * farther
             shift = balance.excess * math.sqrt(v[k]) / (lam * n)
         losses = (dual_sum + rounding_sum + away) / n * (1 + _EVALUATION + n * _EPS)
-        gap = (losses + 0.5 * lam * (distance + sum_error + shift) ** 2) * (1 + 8 * _EPS)
-        rounding = gap - (dual_sum / n + 0.5 * lam * distance**2)
+        gap = (losses + 0.5 * lam * _square(distance + sum_error + shift)) * (1 + 8 * _EPS)
+        rounding = gap - (dual_sum / n + 0.5 * lam * _square(distance))
 
     if not gap <= enough and math.isfinite(smoothness):
         slope_error, h = 0.0, 0.0
         usable = True
         if problem.fit_intercept:
-            spread = 8.0 * _EPS * (abs(b) + float(np.abs(z).max(initial=0.0)) + 1.0)
+            spread = 8.0 * _EPS * (abs(b) + float(np.abs(z).max(initial=0.0)) + unit)
             usable, h, slope_error = _intercept_bracket(
-                loss, z, b, y, s, v, w_norm, smoothness, problem.nnz_per_row_max, spread
+                loss, z, b, y, s, v, w_norm, smoothness, problem.nnz_per_row_max, spread, unit
             )
         if usable:
             # ∇P = λ (w − w(α)) + (1/n) Σ κ_i x_i; both parts are small near the optimum
@@ -221,11 +223,15 @@ def bound_gap(
             kappa_error, kappa_size, spill = _add_residual_rows(
                 problem.rows, loss, y, s, v, w_norm, b, alpha, z, smoothness, h, n, gradient
             )
-            size = float(np.linalg.norm(gradient)) * (1 + problem.d * _EPS)
+            size = float(np.linalg.norm(gradient)) * (1 + (problem.d + n) * _EPS)
             error = (kappa_error + n * _EPS * kappa_size + spill) / n + lam * sum_error
-            bound = ((size + error) ** 2 / (2 * lam) + slope_error * h / n) * (1 + 8 * _EPS)
-            if bound < gap:
-                gap, source, rounding = bound, "gradient", bound - size**2 / (2 * lam)
+            bound = (_square(size + error) / (2 * lam) + slope_error * h / n) * (1 + 8 * _EPS)
+            if not bound >= gap:
+                gap, source, rounding = bound, "gradient", bound - _square(size) / (2 * lam)
+    if primal == 0.0 and problem.loss.builtin_id is not None:
+        gap, source, rounding = 0.0, "dual", 0.0  # no built-in loss is negative: D(0) ≥ 0
+    if math.isnan(gap):
+        gap, rounding = math.inf, math.inf  # the sums overflowed: nothing is known
 
     intercept_bound = 0.0
     distance_bound = math.sqrt(2 * gap / lam) * (1 + 8 * _EPS) if math.isfinite(gap) else math.inf
@@ -246,6 +252,10 @@ def bound_gap(
         rounding=float(rounding),
         weight_norm=w_norm,
     )
+
+
+def _square(x: float) -> float:
+    return x * x  # x**2 would raise where this is infinite
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------------
@@ -272,6 +282,7 @@ def _gap_terms(
     z: Any,
     smoothness: float,
     lipschitz: float,
+    unit: float,
 ) -> tuple[float, float, float, float, float]:
     """Return Σ FY_i, what rounding may hide of it, Σ s φ(z), its rounding error, and Σ |α_i| ‖x_i‖."""
     total, rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -286,7 +297,7 @@ def _gap_terms(
         fenchel_young, error = loss_fenchel_young(loss, margin, y[i], a)
         total += s[i] * fenchel_young
         slope = s[i] * loss_derivative(loss, margin, y[i])
-        reach = shift + _EVALUATION * (1.0 + abs(margin) + abs(y[i]) + abs(a))
+        reach = shift + _EVALUATION * (unit + abs(margin) + abs(y[i]) + abs(a))
         if np.isinf(smoothness):
             rounding += s[i] * error + (s[i] * lipschitz + abs(alpha[i])) * reach
             primal_error += s[i] * lipschitz * shift
@@ -347,12 +358,14 @@ def _intercept_bracket(
     smoothness: float,
     length: int,
     spread: float,
+    unit: float,
 ) -> tuple[bool, float, float]:
     """Find h such that Σ s φ'(z + ·) changes sign within b ± h beyond doubt; return also a bound of its size at b."""
-    doubt = 0.0
+    doubt, doubt_per_h = 0.0, 0.0
     for i in range(z.size):
-        shift = (length + 4.0) * _EPS * np.sqrt(v[i]) * w_norm + _EVALUATION * (1.0 + abs(z[i]) + abs(b) + abs(y[i]))
+        shift = (length + 4.0) * _EPS * np.sqrt(v[i]) * w_norm + _EVALUATION * (unit + abs(z[i]) + abs(b) + abs(y[i]))
         doubt += s[i] * smoothness * shift
+        doubt_per_h += s[i] * smoothness * _EVALUATION
     here, curvature, size = slope_sum(loss, z, b, y, s)
     uncertain = doubt + 8.0 * _EPS * size
     h = spread
@@ -361,7 +374,8 @@ def _intercept_bracket(
     for _ in range(_BRACKET_STEPS):
         left, _, left_size = slope_sum(loss, z, b - h, y, s)
         right, _, right_size = slope_sum(loss, z, b + h, y, s)
-        if left <= -doubt - 8.0 * _EPS * left_size and right >= doubt + 8.0 * _EPS * right_size:
+        in_doubt = doubt + doubt_per_h * h
+        if left <= -in_doubt - 8.0 * _EPS * left_size and right >= in_doubt + 8.0 * _EPS * right_size:
             return True, h, abs(here) + uncertain
         h *= 4.0
     return False, 0.0, 0.0

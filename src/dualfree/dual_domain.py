@@ -17,6 +17,8 @@ from .losses.calls import loss_dual_bounds
 from .problem import Problem
 
 _EPS = 2.0**-52
+_MUCH = 2.0**-10  # of a row's room: using more of it up than this would cost too much
+_SHRINKAGE = 2.0**-40
 
 
 class Balance(NamedTuple):
@@ -61,23 +63,47 @@ def _clip(loss: Any, y: Any, s: Any, alpha: Any, out: Any) -> None:
 
 
 @device
-def _exact_sum(alpha: Any) -> tuple[float, float]:
-    """Σ α_i in compensated arithmetic, and a bound on its error."""
-    total, lost, size = 0.0, 0.0, 0.0
+def _product_error(x: float, y: float, product: float) -> float:
+    """x y − product, without error (Dekker's splitting), where `product` is x y rounded."""
+    split = 134217729.0  # 2^27 + 1
+    t = split * x
+    x_high = t - (t - x)
+    t = split * y
+    y_high = t - (t - y)
+    x_low, y_low = x - x_high, y - y_high
+    return ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+
+
+@device
+def _exact_sum(alpha: Any, s: Any) -> tuple[float, float]:
+    """Σ α_i in compensated arithmetic, and a bound on its error.
+
+    The certificate evaluates the loss at a_i = α_i/s_i, rounded. The dual point that it speaks of is s_i a_i, so that is
+    what has to sum to zero.
+    """
+    total, lost, lost_size = 0.0, 0.0, 0.0
     for i in range(alpha.size):
-        new = total + alpha[i]
+        term = alpha[i]
+        if s[i] != 1.0 and term != 0.0:
+            a = term / s[i]
+            term = s[i] * a
+            error = _product_error(s[i], a, term)
+            lost += error
+            lost_size += abs(error)
+        new = total + term
         back = new - total
-        lost += (total - (new - back)) + (alpha[i] - back)
+        error = (total - (new - back)) + (term - back)
+        lost += error
+        lost_size += abs(error)
         total = new
-        size += abs(alpha[i])
     total += lost
-    return total, _EPS * abs(total) + (alpha.size * _EPS) ** 2 * size
+    return total, _EPS * abs(total) + 2.0 * alpha.size * _EPS * lost_size
 
 
 @kernel
 def _balance(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[float, int, float]:
     """Shift α to Σ α = 0 inside the domain: evenly where there is unlimited room, in proportion to the room elsewhere."""
-    total, _ = _exact_sum(alpha)
+    total, _ = _exact_sum(alpha, s)
     if total != 0.0:
         unlimited, room = 0.0, 0.0
         for i in range(alpha.size):
@@ -100,24 +126,37 @@ def _balance(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[float, int, float]:
             else:
                 alpha[i] = min(high, alpha[i] - total * (space / room))
 
-    # What rounding left over goes to one row that can move both ways; twice, for the first move is rounded as well.
+    left, row, reach = _settle(loss, y, s, alpha)
+    if left > _MUCH * reach:
+        # Next to no row can move: most of them sit at the ends of their intervals (the hinge's α_i = 0 and s_i y_i, say).
+        # A little less of α, which is in the domain as well, makes room.
+        for i in range(alpha.size):
+            alpha[i] *= 1.0 - max(_SHRINKAGE, 8.0 * alpha.size * _EPS)
+        left, row, reach = _settle(loss, y, s, alpha)
+    if left == 0.0:
+        return 0.0, row, 1.0
+    return (left, row, reach) if left <= reach else (np.inf, 0, 1.0)
+
+
+@device
+def _settle(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[float, int, float]:
+    """Give what rounding left of Σ α to the row that can move farthest both ways; return what is left even then."""
+    largest = 0.0
+    for i in range(alpha.size):
+        if s[i] > 0.0:
+            largest = max(largest, abs(alpha[i]) / s[i])
     best, reach = 0, -1.0
     for i in range(alpha.size):
         low, high = bounds(loss, y[i], s[i])
         space = min(alpha[i] - low, high - alpha[i])
         if np.isinf(space):
-            space = max(1.0, abs(alpha[i]))
+            space = s[i] * largest
         if space > reach:
             best, reach = i, space
-    excess, error = 0.0, 0.0
-    for _ in range(3):
-        excess, error = _exact_sum(alpha)
+    for _ in range(3):  # the first move is rounded as well
+        excess, _ = _exact_sum(alpha, s)
         if excess == 0.0 or abs(excess) > 0.5 * reach:
             break
         alpha[best] -= excess
-    excess, error = _exact_sum(alpha)
-    left = abs(excess) + error
-    reach *= 0.25
-    if left == 0.0:
-        return 0.0, best, 1.0
-    return (left, best, reach) if left <= reach else (np.inf, 0, 1.0)
+    excess, error = _exact_sum(alpha, s)
+    return abs(excess) + error, best, 0.25 * reach

@@ -19,10 +19,11 @@ from . import rows as _rows
 from ._checks import Array, finite_matrix, finite_vector, real_number, sample_weights
 from ._jit import device, kernel
 from .losses import Loss, get_loss
-from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_value
+from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_slopes, loss_value
 
 _EPS = 2.0**-52
 _ROOT_STEPS = 200
+_SUM_BLOCK = 1024
 
 
 class Problem:
@@ -197,9 +198,16 @@ class Problem:
 
     def weights_of(self, alpha: Array) -> Array:
         """Return w(α) = (1/(λn)) Σ α_i x_i."""
-        high, low = np.empty(self.d), np.empty(self.d)
-        _rows.weighted_sum_into(self.rows, self.dual_vector(alpha), high, low)
-        return np.asarray((high + low) / (self.lam * self.n))
+        w = np.empty(self.d)
+        self.sum_rows_into(self.dual_vector(alpha), w, np.empty(self.d))
+        w /= self.lam * self.n
+        return w
+
+    def sum_rows_into(self, alpha: Array, out: Array, scratch: Array) -> float:
+        """out = Σ α_i x_i; return e such that the rounding error is at most e Σ |α_i| ‖x_i‖."""
+        block = max(_SUM_BLOCK, self.n * self.d // max(1, self.nnz))  # a block's end costs d additions
+        _rows.weighted_sum_into(self.rows, alpha, block, out, scratch)
+        return (min(block, self.n) + self.n / block + 4.0) * _EPS
 
     def residuals(self, w: Array, alpha: Array, intercept: float = 0.0) -> Array:
         """Return κ_i = s_i φ'(x_i·w + b; y_i) + α_i."""
@@ -261,8 +269,7 @@ def conjugate_sum(loss: Any, y: Any, s: Any, alpha: Any) -> float:
 @kernel
 def slopes_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ'(z_i + b; y_i). `out` may be `z`."""
-    for i in range(z.size):
-        out[i] = s[i] * loss_derivative(loss, z[i] + b, y[i]) if s[i] > 0.0 else 0.0
+    loss_slopes(loss, z, b, y, s, out)
 
 
 @device
@@ -299,10 +306,8 @@ def _best_intercept(loss: Any, z: Any, y: Any, s: Any, start: float) -> float:
             high = b
         new = b - slope / curvature if curvature > 0.0 else np.inf
         if not (low < new < high and abs(new - b) <= reach):
-            if np.isfinite(low) and np.isfinite(high):
-                new = 0.5 * (low + high)
-            else:
-                new = b - np.sign(slope) * reach
+            bracketed = np.isfinite(low) and np.isfinite(high)
+            new = 0.5 * (low + high) if bracketed else b - np.sign(slope) * reach
             reach *= 2.0
         if abs(new - b) <= _EPS * abs(b) or new == b:
             break

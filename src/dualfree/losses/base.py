@@ -23,12 +23,10 @@ of every static function, in that order.
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
-from .._jit import device
+from .user_defined import token_of
 
 Task = Literal["classification", "regression"]
 
@@ -109,10 +107,10 @@ class Loss:
 
     @property
     def compiled(self) -> tuple[Any, ...]:
-        """What a kernel receives: an id and a parameter for a built-in loss, compiled functions for a user's."""
+        """What a kernel receives: an id and a parameter for a built-in loss, a token and parameters for a user's."""
         if self.builtin_id is not None:
             return (self.builtin_id, self.params[0] if self.params else 0.0)
-        return _compiled_functions(type(self), len(self.params)) + (self.params,)
+        return (token_of(type(self), len(self.params)), self.params)
 
     def __repr__(self) -> str:
         arguments = ", ".join(f"{p:g}" for p in self.params)
@@ -123,56 +121,3 @@ class Loss:
 
     def __hash__(self) -> int:
         return hash((type(self), self.params))
-
-
-# --- user-defined losses ----------------------------------------------------------------------------------------------
-
-_cache: dict[type[Loss], tuple[Any, ...]] = {}
-
-
-def _compiled_functions(kind: type[Loss], n_params: int) -> tuple[Any, ...]:
-    """Compile a user's static functions once per class, with a stand-in for each one that is absent."""
-    if kind not in _cache:
-        arity = {"value": 2, "derivative": 2, "curvature": 2, "conjugate": 2, "dual_bounds": 1, "dual_step": 4}
-        arity["fenchel_young"] = 3
-        for function, count in arity.items():
-            defined = getattr(kind, function, None)
-            if defined is not None:
-                _check_arity(kind, function, defined, count + n_params)
-
-        def pick(function: str, stand_in: Callable[..., Any]) -> Any:
-            defined = getattr(kind, function, None)
-            return device(defined) if defined is not None else device(stand_in)
-
-        _cache[kind] = (
-            pick("value", _absent),
-            pick("derivative", _absent),
-            pick("curvature", _absent),
-            pick("conjugate", _infinite),
-            pick("dual_bounds", _unbounded),
-            pick("dual_step", _absent),
-            pick("fenchel_young", _absent),
-            hasattr(kind, "dual_step"),
-            hasattr(kind, "fenchel_young"),
-        )
-    return _cache[kind]
-
-
-def _check_arity(kind: type[Loss], function: str, defined: Callable[..., Any], expected: int) -> None:
-    found = len(inspect.signature(defined).parameters)
-    if found != expected:
-        raise TypeError(
-            f"loss {kind.__name__}: {function} must be a static function of {expected} numbers, it takes {found}."
-        )
-
-
-def _absent(*arguments: Any) -> float:
-    return math.nan
-
-
-def _infinite(*arguments: Any) -> float:
-    return math.inf
-
-
-def _unbounded(*arguments: Any) -> tuple[float, float]:
-    return -math.inf, math.inf

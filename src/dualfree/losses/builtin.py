@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .._checks import real_number
 from .._jit import device

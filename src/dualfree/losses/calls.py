@@ -1,7 +1,7 @@
 """What kernels call: one name per function of the contract, for built-in and user-defined losses alike.
 
 `loss` is what `Loss.compiled` returns. Numba resolves these names from its type while a kernel compiles: a pair of
-numbers goes to `builtin`, a tuple of compiled functions is called directly. Weights enter here and only here:
+numbers goes to `builtin`, a user's token leads to its compiled functions. Weights enter here and only here:
 the weighted loss is s φ(z), its dual variable α = s a.
 """
 
@@ -10,18 +10,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import types
 from numba.extending import overload
 
 from .._jit import device
+from ..vector_exp import vector_exp
 from . import builtin
+from .user_defined import UserLossType
 
 _OPTIONS = {"error_model": "numpy", "nogil": True}
 _BISECTIONS = 200
 
 
-def _is_builtin(loss: Any) -> bool:
-    return isinstance(loss, types.BaseTuple) and len(loss) == 2
+def _user(loss: Any) -> dict[str, Any] | None:
+    """The functions of a user-defined loss, or None for a built-in one."""
+    return loss[0].functions if isinstance(loss[0], UserLossType) else None
 
 
 def loss_value(loss: Any, z: float, y: float) -> float:
@@ -54,49 +56,66 @@ def loss_fenchel_young(loss: Any, z: float, y: float, a: float) -> tuple[float, 
     raise NotImplementedError("compiled code only")
 
 
+def loss_slopes(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i = s_i φ'(z_i + b; y_i) for all rows; `out` may be `z`."""
+    raise NotImplementedError("compiled code only")
+
+
 @overload(loss_value, strict=False, jit_options=_OPTIONS)
 def _value(loss: Any, z: Any, y: Any) -> Any:
-    if _is_builtin(loss):
+    functions = _user(loss)
+    if functions is None:
         return lambda loss, z, y: builtin.value(loss[0], loss[1], z, y)
-    return lambda loss, z, y: loss[0](z, y, *loss[9])
+    value = functions["value"]
+    return lambda loss, z, y: value(z, y, *loss[1])
 
 
 @overload(loss_derivative, strict=False, jit_options=_OPTIONS)
 def _derivative(loss: Any, z: Any, y: Any) -> Any:
-    if _is_builtin(loss):
+    functions = _user(loss)
+    if functions is None:
         return lambda loss, z, y: builtin.derivative(loss[0], loss[1], z, y)
-    return lambda loss, z, y: loss[1](z, y, *loss[9])
+    derivative = functions["derivative"]
+    return lambda loss, z, y: derivative(z, y, *loss[1])
 
 
 @overload(loss_curvature, strict=False, jit_options=_OPTIONS)
 def _curvature(loss: Any, z: Any, y: Any) -> Any:
-    if _is_builtin(loss):
+    functions = _user(loss)
+    if functions is None:
         return lambda loss, z, y: builtin.curvature(loss[0], loss[1], z, y)
-    return lambda loss, z, y: loss[2](z, y, *loss[9])
+    curvature = functions["curvature"]
+    if curvature is None:
+        return lambda loss, z, y: math.nan
+    return lambda loss, z, y: curvature(z, y, *loss[1])
 
 
 @overload(loss_dual_bounds, strict=False, jit_options=_OPTIONS)
 def _dual_bounds(loss: Any, y: Any) -> Any:
-    if _is_builtin(loss):
+    functions = _user(loss)
+    if functions is None:
         return lambda loss, y: builtin.dual_bounds(loss[0], loss[1], y)
-    return lambda loss, y: loss[4](y, *loss[9])
+    dual_bounds = functions["dual_bounds"]
+    return lambda loss, y: dual_bounds(y, *loss[1])
 
 
 @overload(loss_dual_step, strict=False, jit_options=_OPTIONS)
 def _dual_step(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
-    if _is_builtin(loss):
+    functions = _user(loss)
+    if functions is None:
         return lambda loss, z, y, a, q: builtin.dual_step(loss[0], loss[1], z, y, a, q)
+    dual_step, derivative = functions["dual_step"], functions["derivative"]
+    if dual_step is not None:
+        return lambda loss, z, y, a, q: dual_step(z, y, a, q, *loss[1])
 
-    def user(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
-        if loss[7]:
-            return loss[5](z, y, a, q, *loss[9])
+    def search(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
         # f(u) = u + φ'(z + q (u − a)) grows with slope at least 1 for a convex loss; its root lies between a and −φ'(z).
         # Illinois' rule keeps a bracket and converges faster than bisection; both need the derivative alone.
-        low, high = a, -loss[1](z, y, *loss[9])
+        low, high = a, -derivative(z, y, *loss[1])
         if low > high:
             low, high = high, low
-        f_low = low + loss[1](z + q * (low - a), y, *loss[9])
-        f_high = high + loss[1](z + q * (high - a), y, *loss[9])
+        f_low = low + derivative(z + q * (low - a), y, *loss[1])
+        f_high = high + derivative(z + q * (high - a), y, *loss[1])
         if f_low >= 0.0:
             return low
         if f_high <= 0.0:
@@ -107,7 +126,7 @@ def _dual_step(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
                 middle = 0.5 * (low + high)
                 if not low < middle < high:
                     break
-            f_middle = middle + loss[1](z + q * (middle - a), y, *loss[9])
+            f_middle = middle + derivative(z + q * (middle - a), y, *loss[1])
             if f_middle == 0.0:
                 return middle
             if f_middle > 0.0:
@@ -116,25 +135,51 @@ def _dual_step(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
                 low, f_low, f_high = middle, f_middle, 0.5 * f_high
         return low
 
-    return user
+    return search
 
 
 @overload(loss_fenchel_young, strict=False, jit_options=_OPTIONS)
 def _fenchel_young(loss: Any, z: Any, y: Any, a: Any) -> Any:
-    if _is_builtin(loss):
+    functions = _user(loss)
+    if functions is None:
         return lambda loss, z, y, a: (builtin.fenchel_young(loss[0], loss[1], z, y, a), 0.0)
+    fenchel_young, value, conjugate = functions["fenchel_young"], functions["value"], functions["conjugate"]
+    if fenchel_young is not None:
+        return lambda loss, z, y, a: (fenchel_young(z, y, a, *loss[1]), 0.0)
+    if conjugate is None:
+        return lambda loss, z, y, a: (math.inf, 0.0)
 
-    def user(loss: Any, z: Any, y: Any, a: Any) -> Any:
-        if loss[8]:
-            return loss[6](z, y, a, *loss[9]), 0.0
-        value = loss[0](z, y, *loss[9])
-        conjugate = loss[3](a, y, *loss[9])
-        total = value + conjugate + a * z
+    def from_parts(loss: Any, z: Any, y: Any, a: Any) -> Any:
+        here, there = value(z, y, *loss[1]), conjugate(a, y, *loss[1])
+        total = here + there + a * z
         if not math.isfinite(total):
             return math.inf, 0.0
-        return max(total, 0.0), 1e-14 * (abs(value) + abs(conjugate) + abs(a * z))
+        return max(total, 0.0), 1e-14 * (abs(here) + abs(there) + abs(a * z))
 
-    return user
+    return from_parts
+
+
+@overload(loss_slopes, strict=False, jit_options=_OPTIONS)
+def _slopes(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+    functions = _user(loss)
+    if functions is None:
+
+        def builtin_slopes(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+            if loss[0] == builtin.LOGISTIC:
+                for i in range(z.size):  # no branch inside: this loop runs on vector registers
+                    out[i] = -(y[i] * s[i]) / (1.0 + vector_exp(y[i] * (z[i] + b)))
+            else:
+                for i in range(z.size):
+                    out[i] = s[i] * builtin.derivative(loss[0], loss[1], z[i] + b, y[i])
+
+        return builtin_slopes
+    derivative = functions["derivative"]
+
+    def user_slopes(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+        for i in range(z.size):
+            out[i] = s[i] * derivative(z[i] + b, y[i], *loss[1]) if s[i] > 0.0 else 0.0
+
+    return user_slopes
 
 
 # --- with weights -----------------------------------------------------------------------------------------------------

@@ -62,13 +62,13 @@ def potential_scales(problem: Problem, extra: float = 0.0) -> tuple[float, float
 
     `extra` is added to every v_i: the constant column that stands for an intercept.
     """
-    nlam2 = problem.n * problem.lam**2
+    nlam = problem.n * problem.lam
     smoothness = float(problem.loss.smoothness)
     if problem.loss.convex:
-        return smoothness, problem.lam / nlam2, True
+        return smoothness, 1.0 / nlam, True
     weighted = problem.sample_weight * smoothness
     gamma = float(np.mean(weighted**2 * (problem.row_norms_squared + extra)))
-    return smoothness, gamma / nlam2, False
+    return smoothness, gamma / nlam / problem.lam, False
 
 
 def lemma_scales(problem: Problem, extra: float = 0.0) -> tuple[Array, Array]:

@@ -87,13 +87,10 @@ def new_tree(n: int) -> tuple[Array, Array]:
 def build(nodes: Any, levels: Any) -> None:
     """Form every inner node from the leaves."""
     for level in range(1, levels.size):
-        below = levels[level - 1]
-        count = (levels[level] - below) // _FAN
-        for k in range(count):
-            total = 0.0
-            for child in range(below + k * _FAN, below + (k + 1) * _FAN):
-                total += nodes[child]
-            nodes[levels[level] + k] = total
+        children = nodes[levels[level - 1] : levels[level]].reshape(-1, _FAN)
+        parents = nodes[levels[level] :]
+        for k in range(children.shape[0]):
+            parents[k] = _sum_of(children[k])
 
 
 @device
@@ -102,11 +99,16 @@ def refresh(nodes: Any, levels: Any, i: int) -> None:
     k = i
     for level in range(1, levels.size):
         k //= _FAN
-        below = levels[level - 1] + k * _FAN
-        total = 0.0
-        for child in range(below, below + _FAN):
-            total += nodes[child]
-        nodes[levels[level] + k] = total
+        first = levels[level - 1] + k * _FAN
+        nodes[levels[level] + k] = _sum_of(nodes[first : first + _FAN])
+
+
+@device
+def _sum_of(x: Any) -> float:
+    """Sixteen numbers in pairs of pairs: half the time of one after the other, as no sum waits for the one before."""
+    low = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]))
+    high = ((x[8] + x[9]) + (x[10] + x[11])) + ((x[12] + x[13]) + (x[14] + x[15]))
+    return low + high
 
 
 @device

@@ -2,8 +2,9 @@
 
 Lines 9–10 ask for all n residuals at every iteration, O(nnz) as printed. But one update changes only the margins of rows
 that share a feature with x_i. They are found through the columns of x_i (X is kept by columns, too), so an iteration
-costs Σ_{j ∈ x_i} |column j|: about a fifteenth of nnz on text. Residuals and tree leaves of those rows alone are formed
-afresh. With an intercept, or with dense data, every row changes at every step.
+costs Σ_{j ∈ x_i} |column j|: about a fifteenth of nnz on text. The residuals and tree leaves of those rows are formed
+afresh: one by one where few rows changed, all n in vector loops where most did (text again: common words are in nearly
+every row's neighbourhood). With an intercept, or with dense data, every row changes at every step.
 
 Memory: the columns of a sparse X are a second copy of it.
 """
@@ -16,14 +17,17 @@ import numpy as np
 from numba.extending import overload
 
 from .._jit import device, kernel
-from ..losses.calls import residual
+from ..losses.calls import loss_slopes, residual
 from ..problem import Problem
 from ..rows import as_rows, margins_into, row_add, row_dot
-from ..sampling.adaptive import lemma_pair, potential_scales
+from ..sampling import lemma_scales
 from ..sampling.sum_tree import build, draw, new_tree, refresh
 from .base import Solver
 
 _ENTRIES_PER_CALL = 1 << 25
+
+# A row's leaf costs two walks up the trees; below this part of n that is cheaper than forming all of them.
+_FEW = 32
 
 
 class AdfSdca(Solver):
@@ -33,7 +37,6 @@ class AdfSdca(Solver):
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         super().__init__(problem, rng)
-        self.scales = potential_scales(problem, self.extra)
         if len(problem.rows) == 3:
             columns = problem.X.tocsc()
             self.columns = as_rows(columns)
@@ -42,8 +45,10 @@ class AdfSdca(Solver):
         else:
             self.columns = (np.empty((1, problem.d)),)  # room for one row in float64
             self.entries_per_visit = float(problem.nnz)
-        self.margins = np.empty(problem.n)
-        self.touched = np.zeros(problem.n, dtype=np.uint8)
+        a, self.c = lemma_scales(problem, self.extra)
+        self.ratios = np.divide(a, self.c**2, out=np.zeros(problem.n), where=a > 0)  # a κ² = (a/c²) (c κ)²
+        self.margins, self.kappa = np.empty(problem.n), np.empty(problem.n)
+        self.changed = np.zeros(problem.n, dtype=np.int32 if problem.n < 2**31 else np.int64)
         self.weights, self.levels = new_tree(problem.n)
         self.squares, _ = new_tree(problem.n)
         self.visited = np.empty(0, dtype=np.int64)
@@ -56,18 +61,19 @@ class AdfSdca(Solver):
     def begin_epoch(self) -> None:
         """Form all margins afresh, so that rounding errors do not build up."""
         margins_into(self.problem.rows, self.w, self.margins)
-        self.touched[:] = 1
-        self._refresh()
+        _refresh_all(*self.data, *self._state)
         self.rows_touched += self.problem.n
 
-    def _refresh(self) -> None:
-        _refresh_all(
-            *self.data,
-            self.scales,
+    @property
+    def _state(self) -> tuple[Any, ...]:
+        return (
+            self.c,
+            self.ratios,
             self.alpha,
+            self.w,
             self.offset,
             self.margins,
-            self.touched,
+            self.kappa,
             self.weights,
             self.squares,
             self.levels,
@@ -77,46 +83,9 @@ class AdfSdca(Solver):
         """Make `count` updates; `visited` holds the rows, in order."""
         uniforms = self.rng.random(count)
         self.visited = np.full(count, -1, dtype=np.int64)
-        entries = _visit(
-            *self.data,
-            self.columns,
-            self.scales,
-            uniforms,
-            self.alpha,
-            self.w,
-            self.offset,
-            self.margins,
-            self.touched,
-            self.weights,
-            self.squares,
-            self.levels,
-            self.visited,
-        )
+        entries = _visit(*self.data, *self._state, self.columns, uniforms, self.changed, self.visited)
         # a visit touches entries in many rows; nnz/n entries count as one row
         self.rows_touched += count + entries * self.problem.n / max(1, self.problem.nnz)
-
-
-@kernel
-def _refresh_all(
-    rows: Any,
-    loss: Any,
-    y: Any,
-    s: Any,
-    v: Any,
-    scale: float,
-    extra: float,
-    scales: Any,
-    alpha: Any,
-    offset: Any,
-    margins: Any,
-    touched: Any,
-    weights: Any,
-    squares: Any,
-    levels: Any,
-) -> None:
-    _refresh_touched(
-        loss, y, s, v, extra, scales, alpha, offset[0], margins, touched, weights, squares, levels, alpha.size
-    )
 
 
 @kernel
@@ -128,17 +97,19 @@ def _visit(
     v: Any,
     scale: float,
     extra: float,
-    columns: Any,
-    scales: Any,
-    uniforms: Any,
+    c: Any,
+    ratios: Any,
     alpha: Any,
     w: Any,
     offset: Any,
     margins: Any,
-    touched: Any,
+    kappa: Any,
     weights: Any,
     squares: Any,
     levels: Any,
+    columns: Any,
+    uniforms: Any,
+    changed: Any,
     visited: Any,
 ) -> float:
     entries = 0.0
@@ -147,94 +118,113 @@ def _visit(
         if i < 0:
             break  # κ = 0: the optimum
         visited[t] = i
-        kappa = residual(loss, margins[i] + offset[0], y[i], s[i], alpha[i])
+        kappa_i = residual(loss, margins[i] + offset[0], y[i], s[i], alpha[i])
         ratio = squares[-1] / (weights[-1] * weights[i])  # Θ*/p_i, the lemma
-        delta = -ratio * kappa
+        delta = -ratio * kappa_i
         alpha[i] += delta  # line 13
         row_add(rows, i, scale * delta, w)  # line 14
-        count = _spread(rows, columns, i, scale * delta, margins, touched)
-        entries += count
-        touched[i] = 1
-        if extra > 0.0:
-            offset[0] += scale * extra * delta
-            touched[:] = 1
-            count = alpha.size
-        # lines 9–10 of the next iteration
-        _refresh_touched(
-            loss, y, s, v, extra, scales, alpha, offset[0], margins, touched, weights, squares, levels, count
-        )
+        offset[0] += scale * extra * delta
+
+        # lines 9–10 of the next iteration: margins, residuals and probabilities of the rows that changed
+        count, touched = _spread(rows, columns, i, scale * delta, margins, changed)
+        entries += touched
+        if count < 0 or extra > 0.0:
+            _refresh(loss, y, s, alpha, c, ratios, offset[0], margins, kappa, weights, squares, levels)
+        else:
+            for position in range(count):
+                k = changed[position]
+                weights[k] = c[k] * abs(residual(loss, margins[k] + offset[0], y[k], s[k], alpha[k]))
+                squares[k] = ratios[k] * weights[k] * weights[k]
+                refresh(weights, levels, k)
+                refresh(squares, levels, k)
     return entries
 
 
-
-@device
-def _refresh_touched(
+@kernel
+def _refresh_all(
+    rows: Any,
     loss: Any,
     y: Any,
     s: Any,
     v: Any,
+    scale: float,
     extra: float,
-    scales: Any,
+    c: Any,
+    ratios: Any,
     alpha: Any,
-    offset: float,
+    w: Any,
+    offset: Any,
     margins: Any,
-    touched: Any,
+    kappa: Any,
     weights: Any,
     squares: Any,
     levels: Any,
-    count: int,
 ) -> None:
-    """Lines 9–10 for the rows that changed: κ_k, its leaf c_k |κ_k| and a_k κ_k²; then the sums above them.
+    _refresh(loss, y, s, alpha, c, ratios, offset[0], margins, kappa, weights, squares, levels)
 
-    Many changes: build all sums anew, n additions in order. Few: walk up from each leaf.
-    """
-    few = count * 4 * levels.size < alpha.size
+
+@device
+def _refresh(
+    loss: Any,
+    y: Any,
+    s: Any,
+    alpha: Any,
+    c: Any,
+    ratios: Any,
+    offset: float,
+    margins: Any,
+    kappa: Any,
+    weights: Any,
+    squares: Any,
+    levels: Any,
+) -> None:
+    """Residuals and leaves c_k |κ_k| and a_k κ_k² of all rows; one short loop each, so that the compiler vectorises them."""
+    loss_slopes(loss, margins, offset, y, s, kappa)
     for k in range(alpha.size):
-        if touched[k]:
-            touched[k] = 0
-            kappa = residual(loss, margins[k] + offset, y[k], s[k], alpha[k])
-            a, c = lemma_pair(s[k], v[k] + extra, scales)
-            weights[k] = c * abs(kappa)
-            squares[k] = a * kappa * kappa
-            if few:
-                refresh(weights, levels, k)
-                refresh(squares, levels, k)
-    if not few:
-        build(weights, levels)
-        build(squares, levels)
+        weights[k] = c[k] * abs(kappa[k] + alpha[k])
+    for k in range(alpha.size):
+        squares[k] = ratios[k] * weights[k] * weights[k]
+    build(weights, levels)
+    build(squares, levels)
 
 
-def _spread(rows: Any, columns: Any, i: int, step: float, margins: Any, touched: Any) -> int:
-    """margins += step · X x_i, marking the rows that change; return how many entries of X that took."""
+def _spread(rows: Any, columns: Any, i: int, step: float, margins: Any, changed: Any) -> tuple[int, int]:
+    """margins += step · X x_i. Return how many rows are listed in `changed` (−1: too many to list), and the entries used."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(_spread, strict=False, jit_options={"error_model": "numpy", "nogil": True})
-def _spread_overload(rows: Any, columns: Any, i: Any, step: Any, margins: Any, touched: Any) -> Any:
+def _spread_overload(rows: Any, columns: Any, i: Any, step: Any, margins: Any, changed: Any) -> Any:
     if len(rows) == 1:
 
-        def dense(rows: Any, columns: Any, i: Any, step: Any, margins: Any, touched: Any) -> Any:
+        def dense(rows: Any, columns: Any, i: Any, step: Any, margins: Any, changed: Any) -> Any:
             direction = columns[0][0]
             direction[:] = rows[0][i]
             for k in range(margins.size):
                 margins[k] += step * row_dot(rows, k, direction)
-            touched[:] = 1
-            return margins.size * direction.size
+            return -1, margins.size * direction.size
 
         return dense
 
-    def sparse(rows: Any, columns: Any, i: Any, step: Any, margins: Any, touched: Any) -> Any:
+    def sparse(rows: Any, columns: Any, i: Any, step: Any, margins: Any, changed: Any) -> Any:
         data, indices, indptr = rows
         column_data, column_rows, column_start = columns
         entries = 0
         for position in range(indptr[i], indptr[i + 1]):
             j = indices[position]
+            entries += int(column_start[j + 1] - column_start[j])
+        few = entries * _FEW < margins.size
+        changed[0] = i  # α_i itself, even where the row is empty
+        count = 1
+        for position in range(indptr[i], indptr[i + 1]):
+            j = indices[position]
             change = step * data[position]
             for k in range(column_start[j], column_start[j + 1]):
-                row = column_rows[k]
-                margins[row] += change * column_data[k]
-                touched[row] = 1
-            entries += column_start[j + 1] - column_start[j]
-        return entries
+                margins[column_rows[k]] += change * column_data[k]
+            if few:  # a row may be listed more than once; its leaf is then formed more than once, to the same value
+                for k in range(column_start[j], column_start[j + 1]):
+                    changed[count] = column_rows[k]
+                    count += 1
+        return count if few else -1, entries
 
     return sparse

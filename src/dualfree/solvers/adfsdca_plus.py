@@ -52,8 +52,8 @@ class AdfSdcaPlus(Solver):
         """Lines 5–7: residuals of all rows, p from the lemma."""
         squares = _scan(*self.data, self.scales, self.alpha, self.w, self.offset, self.nodes)
         build(self.nodes, self.levels)
-        self.total = float(self.nodes[-1])
-        self.theta = squares / self.total**2 if self.total > 0 else 0.0
+        total = float(self.nodes[-1])
+        self.theta_total = squares / total if total > 0 else 0.0  # θ Σ c_i |κ_i|, with θ = Θ* of the lemma
         self.rows_touched += self.problem.n
 
     def visit(self, count: int) -> None:
@@ -64,7 +64,7 @@ class AdfSdcaPlus(Solver):
             self.scales,
             uniforms,
             _STEPS[self.step],
-            self.theta * self.total,
+            self.theta_total,
             self.shrink,
             self.nodes,
             self.levels,

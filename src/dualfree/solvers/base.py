@@ -103,6 +103,10 @@ class Solver:
         """Return (α, w, b) for evaluation; w and b are None where they follow from α."""
         return self.alpha, None, None
 
+    def renew(self, w: Array) -> None:
+        """Take w(α) as it was just summed from α."""
+        self.w[:] = w
+
     def observe(self, gap: float, target: float) -> None:
         """Hear of an evaluation."""
 

@@ -101,7 +101,7 @@ class Run:
         self.guess_b = 0.0
         n, d = problem.n, problem.d
         self.spare = (np.empty(n), np.empty(d))
-        self.z, self.high, self.low, self.gradient = np.empty(n), np.empty(d), np.empty(d), np.empty(d)
+        self.z, self.sums, self.scratch = np.empty(n), np.empty(d), np.empty(d)
 
     def go(self, alpha: Array, intercept: float) -> Result:
         """Run from a starting point until something says stop."""
@@ -121,7 +121,8 @@ class Run:
                     break
                 if self.epoch >= due or self.epoch >= self.max_epochs:
                     evaluated = self.epoch
-                    outcome = self._evaluate()
+                    with np.errstate(over="ignore", invalid="ignore"):  # a diverging run overflows before it is stopped
+                        outcome = self._evaluate()
                     due = self._next_evaluation()
             status, note = outcome
         except KeyboardInterrupt:
@@ -165,15 +166,14 @@ class Run:
             return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
         feasible, weights = self.spare
         balance = project(problem, alpha, feasible)
-        _rows.weighted_sum_into(problem.rows, feasible, self.high, self.low)
+        error = problem.sum_rows_into(feasible, self.sums, self.scratch)
         if w is None:
-            np.add(self.high, self.low, out=weights)
-            weights /= problem.lam * problem.n
+            np.divide(self.sums, problem.lam * problem.n, out=weights)
             if np.array_equal(alpha, feasible):
-                self.solver.w[:] = weights  # takes away the rounding errors of an epoch's additions
+                self.solver.renew(weights)  # takes away the rounding errors of an epoch's additions
         else:
             weights[:] = w
-        certificate, b = self._certify(weights, b, feasible, balance)
+        certificate, b = self._certify(weights, b, feasible, balance, error)
         quantiles = residual_quantiles(self.z)
         point = _Point(weights, b, feasible, certificate)
         self.evaluation_seconds += time.perf_counter() - began
@@ -206,14 +206,16 @@ class Run:
             return Status.MAX_TIME, ""
         return outcome
 
-    def _certify(self, w: Array, b: float | None, alpha: Array, balance: Balance) -> tuple[Certificate, float]:
+    def _certify(
+        self, w: Array, b: float | None, alpha: Array, balance: Balance, error: float
+    ) -> tuple[Certificate, float]:
         problem = self.problem
         _rows.margins_into(problem.rows, w, self.z)
         if b is None:
             b = problem.best_intercept(self.z, self.guess_b) if problem.fit_intercept else 0.0
         self.guess_b = b
         certificate = bound_gap(
-            problem, w, b, alpha, balance, self.z, self.high, self.low, self.gradient, enough=self.target
+            problem, w, b, alpha, balance, self.z, self.sums, error, self.scratch, enough=self.target
         )
         return certificate, b
 
@@ -223,7 +225,7 @@ class Run:
             return Status.CONVERGED, ""
         if self.solver.may_diverge and self.best is not None and not gap < _DIVERGED * self.best.certificate.gap:
             return Status.DIVERGED, f"The gap grew to {gap:.1e}. " + self.solver.instead
-        if certificate.rounding >= 0.5 * gap and self.epoch > 0:
+        if math.isfinite(gap) and certificate.rounding >= 0.5 * gap and self.epoch > 0:
             return Status.STALLED, ""
         gaps = [entry.gap for entry in self.trace]
         if len(gaps) > _STALL_EVALUATIONS and certificate.relative_gap < _STALL_RELATIVE_GAP:

@@ -1,0 +1,40 @@
+# Two commands for a new machine with Python 3.11+ and make: `make demo` and `make test`.
+PYTHON ?= python3
+DATA_DIR ?= data
+
+.PHONY: demo test test-slow lint bench-engine clean help
+
+help:
+	@echo "make demo          fit a bundled data set with every solver; writes demo_output/"
+	@echo "make test          lint, types and tests"
+	@echo "make test-slow     the tests that are too slow for every day"
+	@echo "make bench-engine  speed and memory of the engine; needs DATA_DIR=folder with rcv1_subsets.npz"
+
+demo: .venv-demo/.ready
+	.venv-demo/bin/dualfree demo --out demo_output
+
+test: .venv-test/.ready
+	.venv-test/bin/ruff check .
+	.venv-test/bin/ruff format --check .
+	.venv-test/bin/mypy
+	.venv-test/bin/python -m pytest
+
+test-slow: .venv-test/.ready
+	.venv-test/bin/python -m pytest -m slow
+
+bench-engine: .venv-bench/.ready
+	.venv-bench/bin/python benchmarks/engine.py --data-dir $(DATA_DIR)
+
+# Each environment is made afresh when pyproject.toml changes what it needs.
+.venv-demo/.ready: EXTRA = cli
+.venv-test/.ready: EXTRA = test
+.venv-bench/.ready: EXTRA = bench
+.venv-%/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dualfree needs Python 3.11 or newer; set PYTHON=python3.x")'
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --upgrade pip
+	.venv-$*/bin/python -m pip install --quiet --editable '.[$(EXTRA)]'
+	touch $@
+
+clean:
+	rm -rf .venv-demo .venv-test .venv-bench demo_output

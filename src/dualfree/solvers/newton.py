@@ -1,0 +1,185 @@
+"""Newton's method for problems with few features: the second phase of `auto`.
+
+Where d is small, the Hessian (1/n) Σ s_i φ''(z_i) x_i x_iᵀ + λ I costs Σ nnz_i² and its Cholesky factor d³/3, and a handful of
+steps end at the optimum, however badly the problem is conditioned. Any first-order method needs a number of epochs that
+grows with the condition number.
+
+One epoch here is one Newton step: gradient and Hessian at (w, b), a direction, and a backtracking line search on P, which
+costs O(n) a trial because X·direction is formed once. The intercept is one more variable without a penalty. The dual point that
+goes with w is α = −s φ'(Xw + b).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from .. import rows as _rows
+from .._checks import Array
+from .._jit import kernel
+from ..losses.calls import loss_curvature, loss_slopes, loss_value
+from ..problem import Problem
+from .base import Solver
+
+# The Hessian may take this many bytes; d up to 2048.
+_HESSIAN_BYTES = 1 << 25
+_BLOCK_BYTES = 1 << 21
+# Rows at least this full are multiplied as dense blocks by BLAS, emptier ones entry by entry.
+_DENSE_SHARE = 0.15
+_HALVINGS = 40
+
+
+class Newton(Solver):
+    """Newton steps with a line search; not offered by name, `auto` turns to it."""
+
+    name = "newton"
+    needs_convex = True
+
+    @staticmethod
+    def suits(problem: Problem) -> bool:
+        """Whether the loss has a curvature and the Hessian fits in memory."""
+        smooth = problem.loss.convex and np.isfinite(problem.loss.smoothness) and problem.loss.has("curvature")
+        return smooth and 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
+
+    def start(self, alpha: Array, intercept: float) -> None:
+        """Begin at w(α)."""
+        super().start(alpha, intercept)
+        self.margins = np.empty(self.problem.n)
+        self._follow(intercept)
+
+    @property
+    def visits_per_call(self) -> int:
+        """One call is one Newton step."""
+        return self.problem.n
+
+    def visit(self, count: int) -> None:
+        """Make one Newton step."""
+        problem, b = self.problem, self.intercept
+        loss, y, s, n = problem.loss.compiled, problem.y, problem.sample_weight, problem.n
+        gradient = problem.lam * (self.w - problem.weights_of(self.alpha))  # ∇P = λ (w − w(α)) with α = −s φ'
+        if problem.fit_intercept:
+            gradient = np.append(gradient, -self.alpha.sum() / n)
+
+        # α is not needed again before the step is made: one vector of length n serves as curvatures and as X·direction
+        curvatures = along = self.alpha
+        _curvatures_into(loss, self.margins, b, y, s, curvatures)
+        direction = -_solve_positive(self._hessian(curvatures), gradient)
+        step_b = float(direction[-1]) if problem.fit_intercept else 0.0
+        step_w = np.ascontiguousarray(direction[: problem.d])
+        _rows.margins_into(problem.rows, step_w, along)
+
+        def objective(t: float) -> float:
+            w = self.w + t * step_w
+            total = _loss_sum_along(loss, self.margins, along, t, b + t * step_b, y, s)
+            return float(total / n + 0.5 * problem.lam * (w @ w))
+
+        slope, here, t = float(gradient @ direction), objective(0.0), 1.0
+        for _ in range(_HALVINGS):
+            # near the optimum both sides agree to rounding; a full step is then right
+            if objective(t) <= here + 1e-4 * t * slope + 1e-14 * abs(here):
+                break
+            t *= 0.5
+        self.w += t * step_w
+        self._follow(b + t * step_b)
+        self.rows_touched += 4 * n
+
+    def _follow(self, intercept: float) -> None:
+        """Set the margins, the best intercept and α = −s φ'(Xw + b) that go with w."""
+        problem = self.problem
+        _rows.margins_into(problem.rows, self.w, self.margins)
+        self.intercept = problem.best_intercept(self.margins, intercept) if problem.fit_intercept else 0.0
+        _dual_into(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha)
+
+    def end_epoch(self) -> None:
+        """Nothing: the intercept moved with the step."""
+
+    def candidate(self) -> tuple[Array, Array | None, float | None]:
+        """Return (α, w, b)."""
+        return self.alpha, self.w, self.intercept
+
+    def _hessian(self, curvatures: Array) -> Array:
+        """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
+        problem = self.problem
+        d, n = problem.d, problem.n
+        size = d + 1 if problem.fit_intercept else d
+        hessian = np.zeros((size, size))
+        if problem.nnz > _DENSE_SHARE * n * d:
+            per_block = max(1, _BLOCK_BYTES // (8 * d))
+            block = np.empty((min(per_block, n), d))
+            for first in range(0, n, per_block):
+                part = block[: min(per_block, n - first)]
+                _scaled_rows(problem.rows, curvatures, first, part)
+                hessian[:d, :d] += part.T @ part
+        else:
+            _add_outer_products(problem.rows, curvatures, hessian)
+        if problem.fit_intercept:
+            column = np.empty(d)
+            problem.sum_rows_into(curvatures, column, np.empty(d))
+            hessian[:d, d] = column
+            hessian[d, d] = max(curvatures.sum(), 1e-12 * n)
+        hessian /= n
+        hessian[np.arange(d), np.arange(d)] += problem.lam
+        return hessian
+
+
+def _solve_positive(hessian: Array, gradient: Array) -> Array:
+    """Solve with a Cholesky factor, scaled to a unit diagonal; a little is added to it where rounding made it indefinite."""
+    scale = 1.0 / np.sqrt(np.diagonal(hessian))
+    scaled = hessian * scale[:, None] * scale[None, :]
+    bump = 0.0
+    while True:
+        try:
+            factor = scipy.linalg.cho_factor(scaled + bump * np.eye(scale.size), lower=False, check_finite=False)
+            return np.asarray(scale * scipy.linalg.cho_solve(factor, scale * gradient, check_finite=False))
+        except scipy.linalg.LinAlgError:
+            bump = max(1e-14, 100.0 * bump)
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i = s_i φ''(z_i + b; y_i)."""
+    for i in range(z.size):
+        out[i] = s[i] * loss_curvature(loss, z[i] + b, y[i]) if s[i] > 0.0 else 0.0
+
+
+@kernel
+def _loss_sum_along(loss: Any, z: Any, along: Any, t: float, b: float, y: Any, s: Any) -> float:
+    """Return Σ s_i φ(z_i + t along_i + b; y_i)."""
+    total = 0.0
+    for i in range(z.size):
+        if s[i] > 0.0:
+            total += s[i] * loss_value(loss, z[i] + t * along[i] + b, y[i])
+    return total
+
+
+@kernel
+def _dual_into(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
+    """α_i = −s_i φ'(z_i + b; y_i)."""
+    loss_slopes(loss, z, b, y, s, alpha)
+    for i in range(alpha.size):
+        alpha[i] = -alpha[i]
+
+
+@kernel
+def _scaled_rows(rows: Any, curvatures: Any, first: int, block: Any) -> None:
+    """Row k of `block` = √(curvature) x_{first + k}, dense."""
+    block[:] = 0.0
+    for k in range(block.shape[0]):
+        if curvatures[first + k] > 0.0:
+            _rows.row_add(rows, first + k, np.sqrt(curvatures[first + k]), block[k])
+
+
+@kernel
+def _add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
+    """hessian += Σ curvature_i x_i x_iᵀ, upper triangle: row j of x_i adds x_ij x_i to row j of the matrix.
+
+    The indices of a row are sorted, so that only the entries from j on are needed.
+    """
+    for i in range(curvatures.size):
+        if curvatures[i] > 0.0:
+            _rows.row_outer_add(rows, i, curvatures[i], hessian)

@@ -133,9 +133,11 @@ class Problem:
         other.lam = real_number("lam", lam, low=0.0, strict=True)
         return other
 
-    def with_targets(self, y: Any) -> Problem:
-        """Return the same problem with other targets; the data are shared, not copied and not checked again."""
+    def with_targets(self, y: Any, sample_weight: Any = None) -> Problem:
+        """Return the same problem with other targets and, if given, weights; X is shared, not copied or checked again."""
         other = copy.copy(self)
+        if sample_weight is not None:
+            other.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
         other.y, other.classes = other._checked_targets(y)
         other._at_zero = None
         return other

@@ -61,8 +61,25 @@ class MultinomialCertificate(Certificate):
         return np.asarray(_ROOT2 * Certificate.score_bound(twice_rounding, X))
 
 
-def certify_multinomial(problem: MultinomialProblem, W: Any, b: Any) -> MultinomialCertificate:
+def certify_multinomial(
+    problem: MultinomialProblem, W: Any, b: Any, lower_bound: float = -math.inf
+) -> MultinomialCertificate:
     """Certify any point (W, b) of a multinomial problem.
+
+    Parameters
+    ----------
+    problem : MultinomialProblem
+        The problem that (W, b) is meant to solve.
+    W : array of shape (K, d)
+        A row of weights per class.
+    b : array of shape (K,)
+        The intercepts; zero when the problem has none.
+    lower_bound : float, optional
+        A lower bound on P*, such as `dual` of the certificate of another point.
+
+    Returns
+    -------
+    MultinomialCertificate
 
     Examples
     --------
@@ -79,7 +96,7 @@ def certify_multinomial(problem: MultinomialProblem, W: Any, b: Any) -> Multinom
     R = np.empty_like(Z)
     loss, slope = passes.residuals(Z, vector, R)
     gradient = passes.gradient(R) / problem.n + problem.lam * matrix
-    return bound_gap(problem, passes, matrix, vector, Z, R, loss, slope, gradient, final=True)
+    return bound_gap(problem, passes, matrix, vector, Z, R, loss, slope, gradient, lower_bound, final=True)
 
 
 def bound_gap(
@@ -92,10 +109,14 @@ def bound_gap(
     loss: float,
     slope: Array,
     gradient: Array,
+    lower_bound: float = -math.inf,
     *,
     final: bool = False,
 ) -> MultinomialCertificate:
-    """Bound P(W, b) − P* given Z = X Wᵀ, the residuals R, Σ s loss, Σ s R and ∇_W P. `final` bounds b* as well."""
+    """Bound P(W, b) − P* given Z = X Wᵀ, the residuals R, Σ s loss, Σ s R and ∇_W P.
+
+    A `lower_bound` of P* from elsewhere is used where it is the better one. `final` bounds b* as well.
+    """
     n, lam = problem.n, problem.lam
     inflate = 1 + W.size * _EPS
     w_norm = float(np.linalg.norm(W)) * inflate
@@ -112,10 +133,13 @@ def bound_gap(
         cost = gamma * move
         error += move * passes.weighted_curvatures(R, slack, move, 0.0) / n if math.isfinite(move) else math.inf
     worst = size + error
-    gap = (worst * worst / (2 * lam) + cost) * (1 + 8 * _EPS)
+    gap, source = (worst * worst / (2 * lam) + cost) * (1 + 8 * _EPS), "gradient"
+    rounding = gap - size * size / (2 * lam) if math.isfinite(gap) else math.inf
 
     primal = loss / n + 0.5 * lam * w_norm * w_norm
     primal_error = loss_error + 8 * _EPS * primal + W.size * _EPS * lam * w_norm * w_norm
+    if primal + primal_error - lower_bound < gap:
+        gap, source, rounding = max(0.0, primal + primal_error - lower_bound), "dual", primal_error
     distance = math.sqrt(2 * gap / lam) * (1 + 8 * _EPS) if math.isfinite(gap) else math.inf
     intercept_bound = 0.0
     if problem.fit_intercept:
@@ -126,13 +150,13 @@ def bound_gap(
             intercept_bound = _intercept_move(passes, R, slack, slope_there, distance)
     return MultinomialCertificate(
         primal=float(primal),
-        dual=float(primal - gap - primal_error),
+        dual=float(max(lower_bound, primal - gap - primal_error)),
         gap=float(gap),
         relative_gap=float(gap / problem.at_zero),
         distance_bound=distance,
         intercept_bound=float(intercept_bound),
-        source="gradient",
-        rounding=float(gap - size * size / (2 * lam)) if math.isfinite(gap) else math.inf,
+        source=source,
+        rounding=float(rounding),
         weight_norm=w_norm,
     )
 

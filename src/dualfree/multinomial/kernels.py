@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import overload
 
 from .._jit import device, kernel
-from ..rows import _EXACT, _FAST, _is_dense, row_add, row_dot, row_length
+from ..rows import _FAST, _PLAIN, _is_dense, row_add, row_dot, row_length
 
 _EPS = 2.0**-52
 
@@ -81,7 +81,7 @@ def _row_spread(rows: Any, i: Any, scale: Any, G: Any) -> Any:
     return sparse
 
 
-@overload(row_spread_squares, strict=False, jit_options=_EXACT)
+@overload(row_spread_squares, strict=False, jit_options=_PLAIN)
 def _row_spread_squares(rows: Any, i: Any, scale: Any, D: Any) -> Any:
     if _is_dense(rows):
 

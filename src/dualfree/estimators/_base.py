@@ -30,7 +30,7 @@ class CertifiedModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
         "solver": [StrOptions(set(SOLVERS))],
@@ -69,7 +69,7 @@ class CertifiedModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self) -> Settings:
         return Settings(
             solver=self.solver,
-            tol=float(self.tol),
+            tol=None if self.tol is None else float(self.tol),
             max_iter=int(self.max_iter),
             deadline=Deadline(self.max_time),
             n_jobs=getattr(self, "n_jobs", None),
@@ -84,7 +84,7 @@ class CertifiedModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         progress.end()
         if results[0].status is Status.INTERRUPTED and not progress.stopped:
             raise KeyboardInterrupt  # Ctrl-C: what was reached until then is kept in the attributes
-        warn_before_tol(self, problems, results, kept)
+        warn_before_tol(self, settings, problems, results, kept)
 
     def _starts(self, problems: list[AnyProblem], go_on: bool) -> list[Any]:
         """Where each problem's solve begins: at the last fit's point where `go_on` is set."""

@@ -113,14 +113,15 @@ def search(
     )
 
 
-def warn_of_folds(estimator: Any, found: Search) -> None:
+def warn_of_folds(estimator: Any, settings: Settings, found: Search) -> None:
     """Issue one ConvergenceWarning where a fold's fit stopped before `tol`."""
-    late = int((found.gaps > estimator.tol).sum())
-    if estimator.tol > 0 and late:
+    tol = settings.accepted
+    late = int((found.gaps > tol).sum())
+    if tol > 0 and late:
         warnings.warn(
-            f"{type(estimator).__name__}: {late} of {found.gaps.size} fits on the folds stopped before tol={estimator.tol:g}; "
-            f"the largest certified gap is {found.gaps.max():.1e} of the objective at zero. Increase max_iter, max_time or tol, "
-            "or scale the columns of X (see sklearn.preprocessing). The refit has its own certificate.",
+            f"{type(estimator).__name__}: {late} of {found.gaps.size} fits on the folds stopped before tol={tol:g}; the "
+            f"largest certified gap is {found.gaps.max():.1e} of the objective at zero. Increase max_iter, max_time or "
+            "tol, or scale the columns of X (see sklearn.preprocessing). The refit has its own certificate.",
             ConvergenceWarning,
             stacklevel=2 + FRAMES_OF_FIT,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import warnings
 from collections.abc import Callable
@@ -40,12 +39,16 @@ class Deadline:
         return None if self._end is None else max(0.0, self._end - time.perf_counter())
 
 
+DEFAULT_TOL = 1e-6
+SMALL = 4096
+
+
 @dataclass(frozen=True)
 class Settings:
-    """How an estimator wants its problems solved."""
+    """How an estimator wants its problems solved. `tol` None stands for the default, see `tol_for`."""
 
     solver: str
-    tol: float
+    tol: float | None
     max_iter: int
     deadline: Deadline
     n_jobs: int | None
@@ -54,10 +57,21 @@ class Settings:
         """Return the same settings with another solver."""
         return replace(self, solver=solver)
 
+    def tol_for(self, problem: AnyProblem) -> float:
+        """Return tol, by default 1e-6; for a small problem 0, because all digits take no time there."""
+        if self.tol is not None:
+            return self.tol
+        return 0.0 if problem.nnz <= SMALL else DEFAULT_TOL
+
+    @property
+    def accepted(self) -> float:
+        """The relative gap that needs no warning."""
+        return DEFAULT_TOL if self.tol is None else self.tol
+
     def solve(self, problem: AnyProblem, seed: int, start: Any = None, watch: Any = None, threads: int = 1) -> Result:
         """Solve one problem."""
         common: dict[str, Any] = {
-            "tol": self.tol,
+            "tol": self.tol_for(problem),
             "max_epochs": self.max_iter,
             "max_time": self.deadline.left,
             "warm_start": start,
@@ -179,9 +193,12 @@ _ADVICE = {
 }
 
 
-def warn_before_tol(estimator: Any, problems: list[AnyProblem], results: list[Result], kept: Coefficients) -> None:
+def warn_before_tol(
+    estimator: Any, settings: Settings, problems: list[AnyProblem], results: list[Result], kept: Coefficients
+) -> None:
     """Issue one ConvergenceWarning for the worst problem that stopped before `tol`, stating the gap reached."""
-    missed = [i for i, problem in enumerate(problems) if kept.certificates[i].gap > _accepted(estimator.tol, problem)]
+    tol = settings.accepted
+    missed = [i for i, problem in enumerate(problems) if kept.certificates[i].gap > tol * _scale(problem)]
     if not missed:
         return
     worst = max(missed, key=lambda i: kept.certificates[i].relative_gap)
@@ -190,27 +207,24 @@ def warn_before_tol(estimator: Any, problems: list[AnyProblem], results: list[Re
     if status is Status.CONVERGED:
         reason = f"coef_ is {kept.coef.dtype} like X, and rounding to that leaves more than tol"
         advice = "Increase tol, or pass X as float64."
-    elif estimator.tol == 0 and status is Status.STALLED:
+    elif tol == 0 and status is Status.STALLED:
         return  # tol=0 asks for all that floating point can give, and here it is
     else:
         reason = _REASONS[status].format(max_iter=estimator.max_iter, max_time=estimator.max_time or 0.0)
         advice = _ADVICE[status]
     warnings.warn(
         f"{type(estimator).__name__} stopped before its tolerance{where}: {reason}. The certified gap reached is "
-        f"{gap:.1e} of the objective at zero (tol={estimator.tol:g}). {advice}",
+        f"{gap:.1e} of the objective at zero (tol={tol:g}). {advice}",
         ConvergenceWarning,
         stacklevel=3 + FRAMES_OF_FIT,
     )
 
 
-def _accepted(tol: float, problem: AnyProblem) -> float:
-    """The largest gap that needs no warning.
+def _scale(problem: AnyProblem) -> float:
+    """P at w = 0 and the best intercept, what tol is relative to.
 
-    tol is relative to P at w = 0 and the best intercept. That is zero up to rounding where y is constant; what counts then
-    is the size of y itself.
+    That is zero, up to rounding, where a target is constant; what counts then is the size of the target itself.
     """
-    at_zero = problem.at_zero
     if isinstance(problem, Problem) and problem.fit_intercept and problem.loss.task == "regression":
-        flat = problem.primal(np.zeros(problem.d), 0.0)
-        at_zero = max(at_zero, 1e-9 * flat) if math.isfinite(flat) else at_zero
-    return tol * at_zero
+        return max(problem.at_zero, 1e-9 * problem.primal(np.zeros(problem.d), 0.0))
+    return problem.at_zero

@@ -41,9 +41,9 @@ class ERMClassifier(CertifiedClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. "balanced" makes them inversely proportional to the classes' weighted frequencies. With more
         than two classes a class's weight counts in its own model only.
-    tol : float, default=1e-6
+    tol : float, optional
         Stop when the certified gap is at most `tol` times the objective at w = 0. 0 asks for all that floating point can
-        give.
+        give. By default 1e-6, and 0 for small data (at most 4096 entries of X), where all digits take no time.
     max_iter : int, default=1000
         The most epochs (n coordinate updates each) of each model.
     max_time : float, optional
@@ -105,7 +105,7 @@ class ERMClassifier(CertifiedClassifier):
         lam: float = 1e-4,
         fit_intercept: bool = True,
         class_weight: Any = None,
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         solver: str = "auto",
@@ -149,9 +149,9 @@ class ERMRegressor(CertifiedRegressor):
         λ, the strength of the penalty.
     fit_intercept : bool, default=True
         Whether to fit b.
-    tol : float, default=1e-6
+    tol : float, optional
         Stop when the certified gap is at most `tol` times the objective at w = 0. 0 asks for all that floating point can
-        give.
+        give. By default 1e-6, and 0 for small data (at most 4096 entries of X), where all digits take no time.
     max_iter : int, default=1000
         The most epochs (n coordinate updates each).
     max_time : float, optional
@@ -207,7 +207,7 @@ class ERMRegressor(CertifiedRegressor):
         *,
         lam: float = 1e-4,
         fit_intercept: bool = True,
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         solver: str = "auto",

@@ -36,9 +36,10 @@ class LogisticRegression(CertifiedClassifier):
     multi_class : {"multinomial", "ovr"}, default="multinomial"
         What to do with more than two classes: one softmax model, as scikit-learn does since version 1.8, or a binary model
         per class against the rest. With "ovr" a class's weight counts in its own model only.
-    tol : float, default=1e-6
+    tol : float, optional
         Stop when the certified gap is at most `tol` times the objective at w = 0. 0 asks for all that floating point can
-        give. (scikit-learn's `tol` means something else in each of its solvers.)
+        give. By default 1e-6, and 0 for small data (at most 4096 entries of X), where all digits take no time.
+        (scikit-learn's `tol` means something else in each of its solvers.)
     max_iter : int, default=1000
         The most epochs (n coordinate updates each) of each solve; Newton steps for a multinomial model.
     max_time : float, optional
@@ -108,7 +109,7 @@ class LogisticRegression(CertifiedClassifier):
         fit_intercept: bool = True,
         class_weight: Any = None,
         multi_class: str = "multinomial",
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         solver: str = "auto",

@@ -85,7 +85,7 @@ class LogisticRegressionCV(LogisticRegression):
         fit_intercept: bool = True,
         class_weight: Any = None,
         multi_class: str = "multinomial",
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         solver: str = "auto",
@@ -154,7 +154,7 @@ class LogisticRegressionCV(LogisticRegression):
         if self.fit_intercept:
             self.coefs_paths_ = np.concatenate([found.coefs, found.intercepts[..., None]], axis=-1)
         self.C_ = float(Cs[found.best])
-        warn_of_folds(self, found)
+        warn_of_folds(self, settings, found)
         problems = self._problems(X, own, weights, class_weights)
         refit = progress.part(len(folds), self._problem_names(problems))
         self._fit_problems(problems, found.starts(problems), settings, refit)

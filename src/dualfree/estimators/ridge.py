@@ -26,9 +26,9 @@ class Ridge(CertifiedRegressor):
         Strength of the penalty, positive; one for all targets or one for each.
     fit_intercept : bool, default=True
         Whether to fit b.
-    tol : float, default=1e-6
+    tol : float, optional
         Stop when the certified gap is at most `tol` times the objective at w = 0. 0 asks for all that floating point can
-        give.
+        give. By default 1e-6, and 0 for small data (at most 4096 entries of X), where all digits take no time.
     max_iter : int, default=1000
         The most epochs (n coordinate updates each) for each target.
     max_time : float, optional
@@ -88,7 +88,7 @@ class Ridge(CertifiedRegressor):
         alpha: Any = 1.0,
         *,
         fit_intercept: bool = True,
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         solver: str = "auto",

@@ -78,7 +78,7 @@ class RidgeCV(Ridge):
         cv: Any = None,
         scoring: Any = None,
         fit_intercept: bool = True,
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         solver: str = "auto",
@@ -141,7 +141,7 @@ class RidgeCV(Ridge):
         self.scores_, self.gaps_ = found.scores, found.gaps
         self.alpha_ = float(alphas[found.best])
         self.best_score_ = float(found.scores.mean(axis=0)[found.best])
-        warn_of_folds(self, found)
+        warn_of_folds(self, settings, found)
         problems = self._problems(X, y, weights)
         refit = progress.part(len(folds), self._problem_names(problems))
         self._fit_problems(problems, found.starts(problems), settings, refit, y.ndim == 1)

@@ -33,9 +33,9 @@ class LinearSVC(CertifiedClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes. "balanced" makes them inversely proportional to the classes' weighted frequencies. With more
         than two classes, each against the rest, a class's weight counts in its own model only, as in LIBLINEAR.
-    tol : float, default=1e-6
+    tol : float, optional
         Stop when the certified gap is at most `tol` times the objective at w = 0. 0 asks for all that floating point can
-        give.
+        give. By default 1e-6, and 0 for small data (at most 4096 entries of X), where all digits take no time.
     max_iter : int, default=1000
         The most epochs (n coordinate updates each) of each model.
     max_time : float, optional
@@ -98,7 +98,7 @@ class LinearSVC(CertifiedClassifier):
         loss: str = "squared_hinge",
         fit_intercept: bool = True,
         class_weight: Any = None,
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         solver: str = "auto",
@@ -144,9 +144,9 @@ class LinearSVR(CertifiedRegressor):
         The loss. The first one is not smooth, so only "auto", "prox-sdca" and "adfsdca+" solve it.
     fit_intercept : bool, default=True
         Whether to fit b.
-    tol : float, default=1e-6
+    tol : float, optional
         Stop when the certified gap is at most `tol` times the objective at w = 0. 0 asks for all that floating point can
-        give.
+        give. By default 1e-6, and 0 for small data (at most 4096 entries of X), where all digits take no time.
     max_iter : int, default=1000
         The most epochs (n coordinate updates each).
     max_time : float, optional
@@ -205,7 +205,7 @@ class LinearSVR(CertifiedRegressor):
         C: float = 1.0,
         loss: str = "epsilon_insensitive",
         fit_intercept: bool = True,
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         solver: str = "auto",

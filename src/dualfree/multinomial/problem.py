@@ -90,6 +90,11 @@ class MultinomialProblem:
         """The number of classes."""
         return int(self.classes.size)
 
+    @property
+    def nnz(self) -> int:
+        """Stored entries of X."""
+        return int(self.rows[2][-1]) if len(self.rows) == 3 else self.n * self.d
+
     def _checked_classes(self, y: Any) -> tuple[Array, Array]:
         labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
         if labels.ndim != 1:

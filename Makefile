@@ -2,12 +2,14 @@
 PYTHON ?= python3
 DATA_DIR ?= data
 
-.PHONY: demo test test-slow lint bench-engine clean help
+.PHONY: demo test test-slow lint bench bench-quick bench-engine clean help
 
 help:
 	@echo "make demo          fit a bundled data set with every solver; writes demo_output/"
 	@echo "make test          lint, types and tests"
 	@echo "make test-slow     the tests that are too slow for every day"
+	@echo "make bench-quick   time to a true suboptimality against peers, a small grid; DATA_DIR=folder of .npz files"
+	@echo "make bench         the same on the full grid (hours)"
 	@echo "make bench-engine  speed and memory of the engine; needs DATA_DIR=folder with rcv1_subsets.npz"
 
 demo: .venv-demo/.ready
@@ -21,6 +23,12 @@ test: .venv-test/.ready
 
 test-slow: .venv-test/.ready
 	.venv-test/bin/python -m pytest -m slow
+
+bench-quick: .venv-bench/.ready
+	.venv-bench/bin/python -m benchmarks.compare --data-dir $(DATA_DIR) --quick --out benchmark_results/quick.parquet
+
+bench: .venv-bench/.ready
+	.venv-bench/bin/python -m benchmarks.compare --data-dir $(DATA_DIR) --out benchmark_results/full.parquet
 
 bench-engine: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/engine.py --data-dir $(DATA_DIR)

@@ -130,6 +130,11 @@ class Reference:
         alpha = [mp.mpf(v) for v in alpha]
         return [mp.fdot(alpha, [x[j] for x in self.X]) / (self.lam * self.n) for j in range(self.d)]
 
+    @property
+    def distance_error(self) -> Any:
+        """How far the reference's own w may be from w*."""
+        return mp.sqrt(2 * mp.mpf(10) ** -33 * (self.primal([ZERO] * self.d) + 1) / self.lam)
+
     def suboptimality(self, w: Any, b: Any = 0.0) -> Any:
         """P(w, b) − P*."""
         return self.primal(w, b) - self.optimum[2]
@@ -173,7 +178,9 @@ class Reference:
 
         here = start = value(point)
         for _ in range(500):
-            terms = [loss_terms(self.name, self.parameter, mp.fdot(x, point), y) for x, y in zip(rows, self.y, strict=True)]
+            terms = [
+                loss_terms(self.name, self.parameter, mp.fdot(x, point), y) for x, y in zip(rows, self.y, strict=True)
+            ]
             slopes = [s * term[1] / self.n for s, term in zip(self.s, terms, strict=True)]
             gradient = [mp.fdot(slopes, [x[j] for x in rows]) for j in range(size)]
             for j in range(self.d):
@@ -213,7 +220,9 @@ class Reference:
             t = [x - h + mp.fdot(g, v) for x, (_, g, h) in zip(xi, pieces, strict=True)]
             q = [c - a for a, (c, _, _) in zip(u, pieces, strict=True)]
             mu = (mp.fdot(u, t) + mp.fdot(q, xi)) / (2 * len(pieces))
-            stationarity = [(self.lam * v[j] if j < self.d else ZERO) - mp.fdot(u, [g[j] for g in rows]) for j in range(size)]
+            stationarity = [
+                (self.lam * v[j] if j < self.d else ZERO) - mp.fdot(u, [g[j] for g in rows]) for j in range(size)
+            ]
             if mu < mp.mpf(10) ** -34 * (1 + sum(xi)):
                 return v
             mu /= 30
@@ -221,7 +230,9 @@ class Reference:
             top = [mu - u[i] * t[i] - u[i] * mu / q[i] + u[i] * xi[i] for i in range(len(u))]
             ratio = [a / b for a, b in zip(top, bottom, strict=True)]
             right = [mp.fdot(ratio, [g[j] for g in rows]) - stationarity[j] for j in range(size)]
-            dv = list(mp.lu_solve(self._system([a / b for a, b in zip(u, bottom, strict=True)], rows), mp.matrix(right)))
+            dv = list(
+                mp.lu_solve(self._system([a / b for a, b in zip(u, bottom, strict=True)], rows), mp.matrix(right))
+            )
             moves = [mp.fdot(g, dv) for g in rows]
             du = [ratio[i] - u[i] * moves[i] / bottom[i] for i in range(len(u))]
             dxi = [(mu - q[i] * xi[i] + xi[i] * du[i]) / q[i] for i in range(len(u))]

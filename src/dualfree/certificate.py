@@ -224,10 +224,12 @@ def bound_gap(
                 problem.rows, loss, y, s, v, w_norm, b, alpha, z, smoothness, h, n, gradient
             )
             size = float(np.linalg.norm(gradient)) * (1 + (problem.d + n) * _EPS)
-            error = (kappa_error + n * _EPS * kappa_size + spill) / n + lam * sum_error
-            bound = (_square(size + error) / (2 * lam) + slope_error * h / n) * (1 + 8 * _EPS)
+            error = (kappa_error + n * _EPS * kappa_size) / n + lam * sum_error
+            spill /= n
+            flat = slope_error * h / n  # what not knowing b costs; not a rounding error where P(w, ·) is flat
+            bound = (_square(size + spill + error) / (2 * lam) + flat) * (1 + 8 * _EPS)
             if not bound >= gap:
-                gap, source, rounding = bound, "gradient", bound - _square(size) / (2 * lam)
+                gap, source, rounding = bound, "gradient", bound - _square(size + spill) / (2 * lam) - flat
     if primal == 0.0 and problem.loss.builtin_id is not None:
         gap, source, rounding = 0.0, "dual", 0.0  # no built-in loss is negative: D(0) ≥ 0
     if math.isnan(gap):
@@ -297,11 +299,12 @@ def _gap_terms(
         fenchel_young, error = loss_fenchel_young(loss, margin, y[i], a)
         total += s[i] * fenchel_young
         slope = s[i] * loss_derivative(loss, margin, y[i])
-        reach = shift + _EVALUATION * (unit + abs(margin) + abs(y[i]) + abs(a))
+        reach = shift + _EVALUATION * (unit + abs(margin) + abs(y[i]))
         if np.isinf(smoothness):
             rounding += s[i] * error + (s[i] * lipschitz + abs(alpha[i])) * reach
             primal_error += s[i] * lipschitz * shift
         else:
+            reach += _EVALUATION * abs(a)
             rounding += s[i] * error + abs(slope + alpha[i]) * reach + 2.0 * s[i] * smoothness * reach * reach
             primal_error += abs(slope) * shift + s[i] * smoothness * shift * shift
         term = s[i] * loss_value(loss, margin, y[i])

@@ -50,6 +50,11 @@ def row_add(rows: Rows, i: int, scale: float, w: Any) -> None:
     raise NotImplementedError("compiled code only")
 
 
+def row_add_squares(rows: Rows, i: int, scale: float, out: Any) -> None:
+    """out += scale · x_i², entry by entry."""
+    raise NotImplementedError("compiled code only")
+
+
 def row_outer_add(rows: Rows, i: int, scale: float, matrix: Any) -> None:
     """matrix += scale · x_i x_iᵀ, upper triangle only; the indices of a sparse row must be sorted."""
     raise NotImplementedError("compiled code only")
@@ -107,6 +112,25 @@ def _row_add(rows: Any, i: Any, scale: Any, w: Any) -> Any:
         data, indices, indptr = rows
         for k in range(indptr[i], indptr[i + 1]):
             w[indices[k]] += scale * data[k]
+
+    return sparse
+
+
+@overload(row_add_squares, strict=False, jit_options=_FAST)
+def _row_add_squares(rows: Any, i: Any, scale: Any, out: Any) -> Any:
+    if _is_dense(rows):
+
+        def dense(rows: Any, i: Any, scale: Any, out: Any) -> Any:
+            x = rows[0][i]
+            for j in range(x.size):
+                out[j] += scale * x[j] * x[j]
+
+        return dense
+
+    def sparse(rows: Any, i: Any, scale: Any, out: Any) -> Any:
+        data, indices, indptr = rows
+        for k in range(indptr[i], indptr[i + 1]):
+            out[indices[k]] += scale * data[k] * data[k]
 
     return sparse
 

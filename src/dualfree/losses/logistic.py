@@ -10,7 +10,7 @@ import math
 
 from .._jit import device
 
-_NEWTON_STEPS = 60
+_NEWTON_STEPS = 100
 
 
 @device
@@ -61,8 +61,8 @@ def dual_step(z: float, y: float, a: float, q: float) -> float:
     """Solve b = σ(−m⁺) with m⁺ = m + q (b − b₀) for the new margin m⁺, then b = σ(−m⁺).
 
     g(m⁺) = m⁺ − q σ(−m⁺) − (m − q b₀) grows with slope at least 1 and has its root between m and m + q (σ(−m) − b₀).
-    Newton's iterate replaces one end of that bracket at each step and is halved when it leaves it: a plain Newton
-    iteration diverges once q is large.
+    Each iterate replaces one end of that bracket. Where Newton's step leaves the bracket or is not even half as long as
+    the step before, the bracket is halved instead: once q is large, plain Newton jumps to and fro for ever.
     """
     m = y * z
     b = a * y
@@ -72,6 +72,7 @@ def dual_step(z: float, y: float, a: float, q: float) -> float:
     if low > high:
         low, high = high, low
     new = m - (q * (b - p)) / (1.0 + q * p * (1.0 - p))
+    moved = high - low
     for _ in range(_NEWTON_STEPS):
         p = sigmoid(-new)
         g = new - q * p - start
@@ -82,10 +83,11 @@ def dual_step(z: float, y: float, a: float, q: float) -> float:
         step = g / (1.0 + q * p * (1.0 - p))
         old = new
         new = old - step
-        if not low <= new <= high:
-            new = 0.5 * (low + high)
-        if abs(new - old) <= 1e-9 * (1.0 + abs(new)):
+        if abs(step) <= 1e-9 * (1.0 + abs(new)):
             break  # quadratic convergence: the next error is below rounding
+        if not low < new < high or abs(step) > 0.5 * moved:
+            new = 0.5 * (low + high)
+        moved = abs(new - old)
     return y * sigmoid(-new)
 
 

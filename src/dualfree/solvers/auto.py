@@ -4,9 +4,11 @@ Phases, each warm-started from the point that the one before reached:
 
 - ``prox-sdca`` with permutations. Most of the way on easy problems.
 - ``newton``, where the Hessian is affordable and the epochs that are left, extrapolated from the last gaps, would cost
-  more than a dozen Newton steps.
-- ``adfsdca+`` with exact steps, where Newton is not to be had: probabilities from the residuals pay where few rows still
-  matter. It is kept while it contracts the gap faster per pass than the permutations did.
+  more than a dozen Newton steps. Where d is too large for that, truncated Newton when even adaptive sampling would need
+  a hundred passes more.
+- ``seen-residuals``, where the Hessian is not to be had: exact steps on rows chosen by the residuals of their last visits. It
+  pays where few rows still matter. Where it contracts the gap more slowly per pass than the permutations did (residuals
+  out of date too soon), ``adfsdca+`` takes over, which scans them afresh each epoch.
 
 Average-convex losses have no exact steps; they are solved by ``importance`` sampling.
 
@@ -27,9 +29,11 @@ from .base import Solver
 from .importance import Importance
 from .newton import Newton
 from .prox_sdca import ProxSdca
+from .seen_residuals import SeenResiduals
 
 _NEWTON_STEPS = 12
-_MANY_EPOCHS = 20
+_MANY_PASSES = 20
+_TOO_MANY_PASSES = 100
 # Nanoseconds on a 2023 server core; only their ratios matter.
 _PER_ENTRY, _PER_ROW, _PER_OUTER, _PER_BLAS_FLOP, _PER_STEP = 2.5, 30.0, 0.7, 0.08, 3e5
 
@@ -55,12 +59,16 @@ class Auto(Solver):
     def begin_epoch(self) -> None:
         """Pass on to the active method."""
         self.active.begin_epoch()
+        self._count()
 
     def visit(self, count: int) -> None:
         """Pass on to the active method."""
-        before = self.active.rows_touched
         self.active.visit(count)
-        self.rows_touched += self.active.rows_touched - before
+        self._count()
+
+    def _count(self) -> None:
+        self.rows_touched += self.active.rows_touched
+        self.active.rows_touched = 0.0
 
     def end_epoch(self) -> None:
         """Pass on to the active method."""
@@ -89,31 +97,34 @@ class Auto(Solver):
         (passes_before, gap_before), (passes, _) = self.history[-2:]
         rate = math.log(gap_before / gap) / max(1e-9, passes - passes_before) if gap > 0 else math.inf
         left = math.log(gap / max(target, 1e-15 * self.problem.at_zero)) / rate if rate > 0 else math.inf
-        if isinstance(self.active, AdfSdcaPlus):
-            if rate < self.first_rate:
-                self._change(ProxSdca)
-            self.settled = True
-        elif Newton.suits(self.problem):
+        newton = Newton.suits(self.problem)
+        if newton and Newton.direct(self.problem):
             if left * self._epoch_cost() > _NEWTON_STEPS * self._newton_cost():
                 self._change(Newton)
-                self.settled = True
-        elif left > _MANY_EPOCHS:
+        elif newton and left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 4:
+            self._change(Newton)
+        elif isinstance(self.active, ProxSdca) and left > _MANY_PASSES:
             self.first_rate = rate
+            self._change(SeenResiduals)
+        elif isinstance(self.active, SeenResiduals) and rate < self.first_rate:
             self._change(AdfSdcaPlus)
+        self.settled = isinstance(self.active, Newton)
 
     def _change(self, kind: type[Any]) -> None:
         old = self.active
         self.active = kind(self.problem, self.rng)
         self.active.start(old.alpha, old.intercept)
         self.phase = kind.name
+        self.evaluate_each_epoch = self.active.evaluate_each_epoch
 
     def _epoch_cost(self) -> float:
         return _PER_ENTRY * self.problem.nnz + _PER_ROW * self.problem.n
 
     def _newton_cost(self) -> float:
         problem = self.problem
-        lengths = np.diff(problem.rows[2]).astype(np.float64) if len(problem.rows) == 3 else np.full(1, 0.0)
-        blas = problem.n * problem.d**2 if problem.nnz > 0.15 * problem.n * problem.d else 0.0
-        outer = 0.0 if blas else 0.5 * float(lengths @ lengths)
-        passes = 3 * self._epoch_cost()
-        return passes + _PER_OUTER * outer + _PER_BLAS_FLOP * (blas + problem.d**3) + _PER_STEP
+        if Newton.by_blas(problem):
+            hessian = _PER_BLAS_FLOP * problem.n * problem.d**2
+        else:
+            lengths = np.diff(problem.rows[2]).astype(np.float64)
+            hessian = _PER_OUTER * 0.5 * float(lengths @ lengths)
+        return 3 * self._epoch_cost() + hessian + _PER_BLAS_FLOP * problem.d**3 + _PER_STEP

@@ -48,6 +48,9 @@ class Solver:
     needs_smooth: ClassVar[bool] = True
     needs_convex: ClassVar[bool] = False
     may_diverge: bool = False
+    evaluate_each_epoch: bool = False
+    """Whether an epoch is so dear, compared with a certificate, that each one should be followed by one."""
+
     instead: ClassVar[str] = ""
     """What to use instead, for the message of a run that diverged."""
 

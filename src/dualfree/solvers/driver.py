@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,7 @@ class Run:
         self.epoch = 0
         self.trace = Trace()
         self.best: _Point | None = None
+        self.evaluated = False  # whether the solver's point is the one that was evaluated last
         self.guess_b = 0.0
         n, d = problem.n, problem.d
         self.spare = (np.empty(n), np.empty(d))
@@ -106,28 +107,24 @@ class Run:
     def go(self, alpha: Array, intercept: float) -> Result:
         """Run from a starting point until something says stop."""
         status, note = Status.INTERRUPTED, "Ctrl-C was pressed."
-        evaluated = -1
         try:
             self.solver.start(alpha, intercept)
             self.guess_b = intercept
             outcome = self._evaluate()
-            evaluated, due = 0, 1
+            due = 1
             while outcome is None:
                 if self.epoch >= self.max_epochs:
                     outcome = Status.MAX_EPOCHS, ""
-                    break
-                if not self._one_epoch():
+                elif not self._one_epoch():
                     outcome = Status.MAX_TIME, ""
-                    break
-                if self.epoch >= due or self.epoch >= self.max_epochs:
-                    evaluated = self.epoch
-                    with np.errstate(over="ignore", invalid="ignore"):  # a diverging run overflows before it is stopped
-                        outcome = self._evaluate()
+                elif self.epoch >= due or self.epoch >= self.max_epochs:
+                    outcome = self._evaluate()
                     due = self._next_evaluation()
             status, note = outcome
         except KeyboardInterrupt:
-            pass
-        if (status is Status.MAX_TIME or status is Status.INTERRUPTED) and (evaluated != self.epoch or not note):
+            if self.best is None:
+                raise  # nothing to return yet
+        if not self.evaluated:
             # The visits since the last evaluation count, too. A second Ctrl-C ends this at once.
             last = self._evaluate(quietly=True)
             if last is not None and last[0] is Status.CONVERGED:
@@ -140,6 +137,7 @@ class Run:
         """Run one epoch; False when time ran out inside it."""
         began = time.perf_counter()
         solver, left = self.solver, self.problem.n
+        self.evaluated = False
         solver.begin_epoch()
         in_time = True
         while left > 0:
@@ -163,6 +161,7 @@ class Run:
         problem = self.problem
         alpha, w, b = self.solver.candidate()
         if not np.isfinite(alpha).all():
+            self.evaluated = True
             return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
         feasible, weights = self.spare
         balance = project(problem, alpha, feasible)
@@ -173,7 +172,8 @@ class Run:
                 self.solver.renew(weights)  # takes away the rounding errors of an epoch's additions
         else:
             weights[:] = w
-        certificate, b = self._certify(weights, b, feasible, balance, error)
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging run overflows before it is stopped
+            certificate, b = self._certify(weights, b, feasible, balance, error)
         quantiles = residual_quantiles(self.z)
         point = _Point(weights, b, feasible, certificate)
         self.evaluation_seconds += time.perf_counter() - began
@@ -197,6 +197,7 @@ class Run:
             n, d = problem.n, problem.d
             self.spare = (np.empty(n), np.empty(d)) if self.best is None else (self.best.alpha, self.best.w)
             self.best = point
+        self.evaluated = True
         self.solver.observe(certificate.gap, self.target)
         if self.callback is not None and not quietly:
             state = State(self.epoch, passes, self.seconds, certificate, weights, b, feasible, self.trace)
@@ -225,10 +226,13 @@ class Run:
             return Status.CONVERGED, ""
         if self.solver.may_diverge and self.best is not None and not gap < _DIVERGED * self.best.certificate.gap:
             return Status.DIVERGED, f"The gap grew to {gap:.1e}. " + self.solver.instead
-        if math.isfinite(gap) and certificate.rounding >= 0.5 * gap and self.epoch > 0:
+        small = certificate.relative_gap < _STALL_RELATIVE_GAP
+        rounded = math.isfinite(gap) and certificate.rounding >= 0.5 * gap and self.epoch > 0
+        if small and rounded:
             return Status.STALLED, ""
+        # One of the two alone may pass: a point may be hard to certify (α at the ends of the domain) and the next one not.
         gaps = [entry.gap for entry in self.trace]
-        if len(gaps) > _STALL_EVALUATIONS and certificate.relative_gap < _STALL_RELATIVE_GAP:
+        if (small or rounded) and len(gaps) > _STALL_EVALUATIONS:
             before, recent = gaps[:-_STALL_EVALUATIONS], gaps[-_STALL_EVALUATIONS:]
             if min(recent) > 0.99 * min(before):
                 return Status.STALLED, ""
@@ -238,7 +242,7 @@ class Run:
         """The epoch of the next evaluation: where the last two gaps say that tol is met, but not too far ahead."""
         if self.evaluate_every is not None:
             return self.epoch + self.evaluate_every
-        if len(self.trace) < 2 or self.epoch < 2:
+        if len(self.trace) < 2 or self.epoch < 2 or self.solver.evaluate_each_epoch:
             return self.epoch + 1
         before, now = self.trace[-2], self.trace[-1]
         farthest = max(1, self.epoch // 2)
@@ -251,11 +255,13 @@ class Run:
 
     def _result(self, status: Status, note: str) -> Result:
         problem, best = self.problem, self.best
-        if best is None:
-            raise KeyboardInterrupt  # before the first evaluation there is nothing to return
+        assert best is not None, "the starting point is always evaluated"
         certificate = best.certificate
         if problem.fit_intercept:
-            certificate = certify(problem, best.w, best.intercept, best.alpha)  # bounds the intercept as well
+            final = certify(problem, best.w, best.intercept, best.alpha)  # bounds the intercept as well
+            # Balancing α once more may cost a last digit; the certificate that met tol stands.
+            worse = final.gap > certificate.gap
+            certificate = replace(certificate, intercept_bound=final.intercept_bound) if worse else final
         parts = [status.sentence, note, _ADVICE.get(status, "").format(gap=certificate.relative_gap)]
         return Result(
             w=best.w,

@@ -1,20 +1,23 @@
-"""Newton's method for problems with few features: the second phase of `auto`.
+"""Newton's method: the second phase of `auto` where the problem is badly conditioned.
 
-Where d is small, the Hessian (1/n) Σ s_i φ''(z_i) x_i x_iᵀ + λ I costs Σ nnz_i² and its Cholesky factor d³/3, and a handful of
-steps end at the optimum, however badly the problem is conditioned. Any first-order method needs a number of epochs that
-grows with the condition number.
+The Hessian is (1/n) Σ s_i φ''(z_i) x_i x_iᵀ + λ I. Where d is small it is formed, at a cost of Σ nnz_i², and factorised
+(Cholesky, d³/3): a handful of steps end at the optimum, however badly the problem is conditioned. Where d is large the
+direction comes from conjugate gradients with the Hessian's diagonal as preconditioner, a pass over the data for each
+product, only as exactly as the step deserves (truncated Newton).
 
-One epoch here is one Newton step: gradient and Hessian at (w, b), a direction, and a backtracking line search on P, which
-costs O(n) a trial because X·direction is formed once. The intercept is one more variable without a penalty. The dual point that
-goes with w is α = −s φ'(Xw + b).
+One epoch here is one Newton step: a direction, and a backtracking line search on P that costs O(n) a trial, because
+X·direction is formed once. The intercept is one more variable, without a penalty. The dual point that goes with w is
+α = −s φ'(Xw + b).
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+from threadpoolctl import ThreadpoolController
 
 from .. import rows as _rows
 from .._checks import Array
@@ -29,6 +32,7 @@ _BLOCK_BYTES = 1 << 21
 # Rows at least this full are multiplied as dense blocks by BLAS, emptier ones entry by entry.
 _DENSE_SHARE = 0.15
 _HALVINGS = 40
+_CG_STEPS = 500
 
 
 class Newton(Solver):
@@ -36,17 +40,28 @@ class Newton(Solver):
 
     name = "newton"
     needs_convex = True
+    evaluate_each_epoch = True
 
     @staticmethod
     def suits(problem: Problem) -> bool:
-        """Whether the loss has a curvature and the Hessian fits in memory."""
-        smooth = problem.loss.convex and np.isfinite(problem.loss.smoothness) and problem.loss.has("curvature")
-        return smooth and 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
+        """Whether the loss is smooth and says its curvature."""
+        return bool(problem.loss.convex and np.isfinite(problem.loss.smoothness) and problem.loss.has("curvature"))
+
+    @staticmethod
+    def direct(problem: Problem) -> bool:
+        """Whether the Hessian fits in memory."""
+        return 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
+
+    @staticmethod
+    def by_blas(problem: Problem) -> bool:
+        """Whether the rows are full enough to be multiplied as dense blocks."""
+        return problem.nnz > _DENSE_SHARE * problem.n * problem.d
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin at w(α)."""
         super().start(alpha, intercept)
         self.margins = np.empty(self.problem.n)
+        self.first_energy = 0.0
         self._follow(intercept)
 
     @property
@@ -55,7 +70,11 @@ class Newton(Solver):
         return self.problem.n
 
     def visit(self, count: int) -> None:
-        """Make one Newton step."""
+        """Make one Newton step, on one thread: BLAS would take all cores and, on small matrices, lose by it."""
+        with _threadpools().limit(limits=1, user_api="blas"):
+            self._step()
+
+    def _step(self) -> None:
         problem, b = self.problem, self.intercept
         loss, y, s, n = problem.loss.compiled, problem.y, problem.sample_weight, problem.n
         gradient = problem.lam * (self.w - problem.weights_of(self.alpha))  # ∇P = λ (w − w(α)) with α = −s φ'
@@ -65,7 +84,10 @@ class Newton(Solver):
         # α is not needed again before the step is made: one vector of length n serves as curvatures and as X·direction
         curvatures = along = self.alpha
         _curvatures_into(loss, self.margins, b, y, s, curvatures)
-        direction = -_solve_positive(self._hessian(curvatures), gradient)
+        if self.direct(problem):
+            direction = -_solve_positive(self._hessian(curvatures), gradient)
+        else:
+            direction = self._conjugate_gradients(curvatures, gradient)
         step_b = float(direction[-1]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[: problem.d])
         _rows.margins_into(problem.rows, step_w, along)
@@ -99,13 +121,40 @@ class Newton(Solver):
         """Return (α, w, b)."""
         return self.alpha, self.w, self.intercept
 
+    def _conjugate_gradients(self, curvatures: Array, gradient: Array) -> Array:
+        """Solve H x = −gradient until the residual is a part of the gradient that shrinks with it."""
+        problem, d = self.problem, self.problem.d
+        diagonal = np.empty(gradient.size)
+        _hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
+        x, product = np.zeros(gradient.size), np.empty(gradient.size)
+        residual = -gradient
+        scaled = residual / diagonal
+        search = scaled.copy()
+        energy = first = float(residual @ scaled)
+        self.first_energy = max(self.first_energy, first)
+        enough = first * min(0.1, np.sqrt(first / self.first_energy)) ** 2 if first > 0 else 0.0
+        for _ in range(_CG_STEPS):
+            if not energy > enough:
+                break
+            _hessian_times(problem.rows, curvatures, search, problem.fit_intercept, problem.n, product)
+            product[:d] += problem.lam * search[:d]
+            self.rows_touched += problem.n
+            step = energy / float(search @ product)
+            x += step * search
+            residual -= step * product
+            np.divide(residual, diagonal, out=scaled)
+            before, energy = energy, float(residual @ scaled)
+            search *= energy / before
+            search += scaled
+        return x
+
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
         problem = self.problem
         d, n = problem.d, problem.n
         size = d + 1 if problem.fit_intercept else d
         hessian = np.zeros((size, size))
-        if problem.nnz > _DENSE_SHARE * n * d:
+        if self.by_blas(problem):
             per_block = max(1, _BLOCK_BYTES // (8 * d))
             block = np.empty((min(per_block, n), d))
             for first in range(0, n, per_block):
@@ -122,6 +171,11 @@ class Newton(Solver):
         hessian /= n
         hessian[np.arange(d), np.arange(d)] += problem.lam
         return hessian
+
+
+@cache
+def _threadpools() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through all loaded libraries: once is enough
 
 
 def _solve_positive(hessian: Array, gradient: Array) -> Array:
@@ -183,3 +237,32 @@ def _add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
     for i in range(curvatures.size):
         if curvatures[i] > 0.0:
             _rows.row_outer_add(rows, i, curvatures[i], hessian)
+
+
+@kernel
+def _hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, out: Any) -> None:
+    """out = (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
+    out[:] = 0.0
+    constant = vector[-1] if intercept else 0.0
+    total = 0.0
+    for i in range(curvatures.size):
+        if curvatures[i] > 0.0:
+            factor = curvatures[i] / n * (_rows.row_dot(rows, i, vector) + constant)
+            _rows.row_add(rows, i, factor, out)
+            total += factor
+    if intercept:
+        out[-1] = total
+
+
+@kernel
+def _hessian_diagonal(rows: Any, curvatures: Any, intercept: bool, lam: float, n: int, out: Any) -> None:
+    """out = the diagonal of the Hessian, without zeros."""
+    out[:] = 0.0
+    total = 0.0
+    for i in range(curvatures.size):
+        if curvatures[i] > 0.0:
+            _rows.row_add_squares(rows, i, curvatures[i] / n, out)
+            total += curvatures[i] / n
+    if intercept:
+        out[-1] = total
+    out[:] += lam

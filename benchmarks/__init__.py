@@ -1,0 +1,1 @@
+"""Benchmarks: programs, not tests. `compare.py` measures peers, `engine.py` the engine itself."""

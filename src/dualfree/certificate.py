@@ -33,7 +33,7 @@ from . import rows as _rows
 from ._checks import Array, finite_matrix, real_number
 from ._jit import kernel
 from .dual_domain import Balance, project
-from .losses.calls import loss_derivative, loss_fenchel_young, loss_value, residual
+from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms, residual
 from .problem import Problem, slope_sum
 
 _EPS = 2.0**-52
@@ -211,10 +211,10 @@ def bound_gap(
 
     if not gap <= enough and math.isfinite(smoothness):
         slope_error, h = 0.0, 0.0
-        usable = True
+        usable, flat = True, False
         if problem.fit_intercept:
             spread = 8.0 * _EPS * (abs(b) + float(np.abs(z).max(initial=0.0)) + unit)
-            usable, h, slope_error = _intercept_bracket(
+            usable, flat, h, slope_error = _intercept_bracket(
                 loss, z, b, y, s, v, w_norm, smoothness, problem.nnz_per_row_max, spread, unit
             )
         if usable:
@@ -225,11 +225,12 @@ def bound_gap(
             )
             size = float(np.linalg.norm(gradient)) * (1 + (problem.d + n) * _EPS)
             error = (kappa_error + n * _EPS * kappa_size) / n + lam * sum_error
-            spill /= n
-            flat = slope_error * h / n  # what not knowing b costs; not a rounding error where P(w, ·) is flat
-            bound = (_square(size + spill + error) / (2 * lam) + flat) * (1 + 8 * _EPS)
+            spill, slack = spill / n, slope_error * h / n  # what not knowing b costs
+            bound = (_square(size + spill + error) / (2 * lam) + slack) * (1 + 8 * _EPS)
             if not bound >= gap:
-                gap, source, rounding = bound, "gradient", bound - _square(size + spill) / (2 * lam) - flat
+                # Where P(w, ·) is flat, b is uncertain, but not because of rounding.
+                known = _square(size + spill) / (2 * lam) + slack if flat else _square(size) / (2 * lam)
+                gap, source, rounding = bound, "gradient", bound - known
     if primal == 0.0 and problem.loss.builtin_id is not None:
         gap, source, rounding = 0.0, "dual", 0.0  # no built-in loss is negative: D(0) ≥ 0
     if math.isnan(gap):
@@ -245,7 +246,7 @@ def bound_gap(
     at_zero = problem.at_zero
     return Certificate(
         primal=float(primal),
-        dual=float(primal - gap - primal_error),
+        dual=float(primal - gap - primal_error) if math.isfinite(gap) else -math.inf,
         gap=float(gap),
         relative_gap=float(gap / at_zero) if at_zero > 0 else (0.0 if gap == 0.0 else math.inf),
         distance_bound=float(distance_bound),
@@ -296,9 +297,9 @@ def _gap_terms(
         margin = z[i] + b
         a = alpha[i] / s[i]
         shift = (_rows.row_length(rows, i) + 4.0) * _EPS * norm * w_norm + 4.0 * _EPS * abs(b)
-        fenchel_young, error = loss_fenchel_young(loss, margin, y[i], a)
+        value, derivative, fenchel_young, error = loss_terms(loss, margin, y[i], a)
         total += s[i] * fenchel_young
-        slope = s[i] * loss_derivative(loss, margin, y[i])
+        slope = s[i] * derivative
         reach = shift + _EVALUATION * (unit + abs(margin) + abs(y[i]))
         if np.isinf(smoothness):
             rounding += s[i] * error + (s[i] * lipschitz + abs(alpha[i])) * reach
@@ -307,7 +308,7 @@ def _gap_terms(
             reach += _EVALUATION * abs(a)
             rounding += s[i] * error + abs(slope + alpha[i]) * reach + 2.0 * s[i] * smoothness * reach * reach
             primal_error += abs(slope) * shift + s[i] * smoothness * shift * shift
-        term = s[i] * loss_value(loss, margin, y[i])
+        term = s[i] * value
         new = primal + term
         back = new - primal
         lost += (primal - (new - back)) + (term - back)
@@ -362,8 +363,11 @@ def _intercept_bracket(
     length: int,
     spread: float,
     unit: float,
-) -> tuple[bool, float, float]:
-    """Find h such that Σ s φ'(z + ·) changes sign within b ± h beyond doubt; return also a bound of its size at b."""
+) -> tuple[bool, bool, float, float]:
+    """Find h such that Σ s φ'(z + ·) changes sign within b ± h beyond doubt.
+
+    Return whether it was found, whether it had to be sought because P(w, ·) is flat, h, and a bound of the slope's size at b.
+    """
     doubt, doubt_per_h = 0.0, 0.0
     for i in range(z.size):
         shift = (length + 4.0) * _EPS * np.sqrt(v[i]) * w_norm + _EVALUATION * (unit + abs(z[i]) + abs(b) + abs(y[i]))
@@ -374,14 +378,14 @@ def _intercept_bracket(
     h = spread
     if curvature > 0.0:
         h = max(h, 2.0 * (abs(here) + uncertain) / curvature)
-    for _ in range(_BRACKET_STEPS):
+    for tries in range(_BRACKET_STEPS):
         left, _, left_size = slope_sum(loss, z, b - h, y, s)
         right, _, right_size = slope_sum(loss, z, b + h, y, s)
         in_doubt = doubt + doubt_per_h * h
         if left <= -in_doubt - 8.0 * _EPS * left_size and right >= in_doubt + 8.0 * _EPS * right_size:
-            return True, h, abs(here) + uncertain
+            return True, tries > 0, h, abs(here) + uncertain
         h *= 4.0
-    return False, 0.0, 0.0
+    return False, True, 0.0, 0.0
 
 
 @kernel
@@ -424,5 +428,7 @@ def _bound_intercept(
 
 @kernel
 def _absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
+    """z_i = |κ_i|."""
+    loss_slopes(loss, z, b, y, s, z)
     for i in range(z.size):
-        z[i] = abs(residual(loss, z[i] + b, y[i], s[i], alpha[i]))
+        z[i] = abs(z[i] + alpha[i])

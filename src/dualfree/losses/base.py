@@ -75,6 +75,12 @@ class Loss:
     builtin_id: ClassVar[int | None] = None
     optional: ClassVar[tuple[str, ...]] = ("curvature", "conjugate", "dual_bounds", "dual_step", "fenchel_young")
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # Whoever changes a function of a built-in loss has a loss of their own: the id would still mean the old function.
+        if "builtin_id" not in cls.__dict__ and any(f in cls.__dict__ for f in ("value", "derivative", *cls.optional)):
+            cls.builtin_id = None
+
     def __init__(self, *params: float) -> None:
         self.params = tuple(float(p) for p in params)
         self._check_contract()

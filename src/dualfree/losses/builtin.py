@@ -256,12 +256,12 @@ def dual_bounds(loss_id: int, p: float, y: float) -> tuple[float, float]:
     if loss_id == SQUARED_HINGE:
         return _squared_hinge.dual_bounds(y)
     if loss_id == SMOOTHED_HINGE:
-        return _rounded.dual_bounds(y)
+        return _rounded.dual_bounds(y, p)
     if loss_id == HUBER:
         return _huber.dual_bounds(y, p)
     if loss_id == SQUARED_TUBE:
-        return _squared_tube.dual_bounds(y)
-    return _tube.dual_bounds(y)
+        return _squared_tube.dual_bounds(y, p)
+    return _tube.dual_bounds(y, p)
 
 
 @device
@@ -296,3 +296,11 @@ def fenchel_young(loss_id: int, p: float, z: float, y: float, a: float) -> float
     if loss_id == SQUARED_TUBE:
         return _squared_tube.fenchel_young(z, y, a, p)
     return _tube.fenchel_young(z, y, a, p)
+
+
+@device
+def terms(loss_id: int, p: float, z: float, y: float, a: float) -> tuple[float, float, float]:
+    """φ(z), φ'(z) and φ(z) + φ*(−a) + a z; the logistic loss needs one exponential for all three."""
+    if loss_id == LOGISTIC:
+        return _logistic.terms(z, y, a)
+    return value(loss_id, p, z, y), derivative(loss_id, p, z, y), fenchel_young(loss_id, p, z, y, a)

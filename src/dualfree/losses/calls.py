@@ -56,6 +56,11 @@ def loss_fenchel_young(loss: Any, z: float, y: float, a: float) -> tuple[float, 
     raise NotImplementedError("compiled code only")
 
 
+def loss_terms(loss: Any, z: float, y: float, a: float) -> tuple[float, float, float, float]:
+    """φ(z), φ'(z), φ(z) + φ*(−a) + a z and the error bound of the last: all that a certificate needs of a row."""
+    raise NotImplementedError("compiled code only")
+
+
 def loss_slopes(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ'(z_i + b; y_i) for all rows; `out` may be `z`."""
     raise NotImplementedError("compiled code only")
@@ -157,6 +162,17 @@ def _fenchel_young(loss: Any, z: Any, y: Any, a: Any) -> Any:
         return max(total, 0.0), 1e-14 * (abs(here) + abs(there) + abs(a * z))
 
     return from_parts
+
+
+@overload(loss_terms, strict=False, jit_options=_OPTIONS)
+def _terms(loss: Any, z: Any, y: Any, a: Any) -> Any:
+    if _user(loss) is None:
+        return lambda loss, z, y, a: (*builtin.terms(loss[0], loss[1], z, y, a), 0.0)
+    return lambda loss, z, y, a: (
+        loss_value(loss, z, y),
+        loss_derivative(loss, z, y),
+        *loss_fenchel_young(loss, z, y, a),
+    )
 
 
 @overload(loss_slopes, strict=False, jit_options=_OPTIONS)

@@ -29,7 +29,7 @@ def conjugate(a: float, y: float, epsilon: float) -> float:
 
 
 @device
-def dual_bounds(y: float) -> tuple[float, float]:
+def dual_bounds(y: float, epsilon: float) -> tuple[float, float]:
     return -1.0, 1.0
 
 

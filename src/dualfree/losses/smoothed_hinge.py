@@ -39,7 +39,7 @@ def conjugate(a: float, y: float, gamma: float) -> float:
 
 
 @device
-def dual_bounds(y: float) -> tuple[float, float]:
+def dual_bounds(y: float, gamma: float) -> tuple[float, float]:
     return (0.0, 1.0) if y > 0.0 else (-1.0, 0.0)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from numba import types
 from numba.core.datamodel.models import OpaqueModel
-from numba.extending import NativeValue, register_model, typeof_impl, unbox
+from numba.extending import NativeValue, is_jitted, register_model, typeof_impl, unbox
 
 from .._jit import device
 
@@ -55,7 +55,7 @@ def token_of(kind: type, n_params: int) -> Token:
             defined = getattr(kind, name, None)
             if defined is not None:
                 _check_arity(kind, name, defined, count + n_params)
-                functions[name] = device(defined)
+                functions[name] = defined if is_jitted(defined) else device(defined)
         if functions["dual_bounds"] is None:
             functions["dual_bounds"] = device(_unbounded)
         _tokens[kind] = Token(UserLossType(kind, functions))

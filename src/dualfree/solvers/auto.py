@@ -20,6 +20,7 @@ Every decision is a function of sizes and gaps, never of the clock, so a seed gi
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class Auto(Solver):
                 self._change(InteriorPoint)
             return
         if newton and Newton.direct(self.problem):
-            if left * self._epoch_cost() > _NEWTON_STEPS * self._newton_cost():
+            if left * self._epoch_cost() > _NEWTON_STEPS * self._newton_cost:
                 self._change(Newton)
         elif newton and left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 4:
             self._change(Newton)
@@ -135,6 +136,7 @@ class Auto(Solver):
     def _epoch_cost(self) -> float:
         return _PER_ENTRY * self.problem.nnz + _PER_ROW * self.problem.n
 
+    @cached_property
     def _newton_cost(self) -> float:
         problem = self.problem
         if Newton.by_blas(problem):

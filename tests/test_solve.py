@@ -44,7 +44,9 @@ def peer_optimum(problem: df.Problem) -> float:
     """P* by scikit-learn (squared, logistic) or scipy (squared hinge)."""
     X, y, s, n = dense(problem), problem.y, problem.sample_weight, problem.n
     if problem.loss.name == "squared":
-        peer = sklearn.linear_model.Ridge(problem.lam * n, fit_intercept=problem.fit_intercept, solver="cholesky", tol=0)
+        peer = sklearn.linear_model.Ridge(
+            problem.lam * n, fit_intercept=problem.fit_intercept, solver="cholesky", tol=0
+        )
         peer.fit(X, y, s)
         return problem.primal(peer.coef_, float(peer.intercept_))
     if problem.loss.name == "logistic":
@@ -117,7 +119,9 @@ def test_every_form_of_the_data_gives_the_same_answer(form: str) -> None:
         result = df.solve(problem, solver, tol=1e-9, max_epochs=20_000, random_state=0)
         # the data of float32 problems are other data
         tolerance = 1e-9 if "32" not in form else 1e-6
-        assert right.primal(result.w, result.intercept) == pytest.approx(Reference(right).optimum[2].__float__(), rel=tolerance)
+        assert right.primal(result.w, result.intercept) == pytest.approx(
+            Reference(right).optimum[2].__float__(), rel=tolerance
+        )
 
 
 def test_real_data() -> None:
@@ -355,7 +359,9 @@ def test_trace() -> None:
     assert quantiles[0, -1] == pytest.approx(0.5)  # |κ| = |φ'(0)| at the start
     frame = trace.to_frame()
     assert len(frame) == len(trace)
-    assert {"epoch", "passes", "seconds", "primal", "dual", "gap", "residual_q50", "residual_q100"} <= set(frame.columns)
+    assert {"epoch", "passes", "seconds", "primal", "dual", "gap", "residual_q50", "residual_q100"} <= set(
+        frame.columns
+    )
     assert trace[0].epoch == 0
     assert [entry.epoch for entry in trace] == trace.epoch.tolist()
     with pytest.raises(AttributeError, match="no column 'speed'"):

@@ -2,6 +2,16 @@
 
 from ._version import __version__
 from .certificate import Certificate, certify
+from .estimators import (
+    ERMClassifier,
+    ERMRegressor,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    LogisticRegressionCV,
+    Ridge,
+    RidgeCV,
+)
 from .losses import Loss
 from .path import Path, path
 from .problem import Problem
@@ -13,10 +23,18 @@ from .trace import Trace
 __all__ = [
     "SOLVERS",
     "Certificate",
+    "ERMClassifier",
+    "ERMRegressor",
+    "LinearSVC",
+    "LinearSVR",
+    "LogisticRegression",
+    "LogisticRegressionCV",
     "Loss",
     "Path",
     "Problem",
     "Result",
+    "Ridge",
+    "RidgeCV",
     "State",
     "Status",
     "Trace",

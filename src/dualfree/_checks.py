@@ -107,6 +107,19 @@ def finite_vector(name: str, values: Any, length: int | None = None) -> Array:
     return vector
 
 
+def sample_weights(given: Any, length: int) -> Array:
+    """Return the weights s_i ≥ 0 of `length` rows, at least one of them positive; ones where none are given."""
+    if given is None:
+        return np.ones(length)
+    weights = finite_vector("sample_weight", given, length)
+    if weights.min() < 0:
+        row = int(np.argmin(weights))
+        raise ValueError(f"sample_weight must not be negative, got {weights[row]:g} in row {row}.")
+    if not weights.any():
+        raise ValueError("sample_weight must have at least one positive entry, all are zero.")
+    return weights
+
+
 def plain_array(name: str, values: Any) -> Array:
     """Return `values` as an array; entries that a mask hides would come back, so there must be none."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):

@@ -122,12 +122,12 @@ def path(problem: Problem, lams: Any, *, max_time: float | None = None, warm_sta
         previous, warm_start = here, {"alpha": result.alpha, "intercept": result.intercept}
         if len(solved) < values.size:
             following = float(np.sort(values)[::-1][len(solved)])
-            warm_start["alpha"] = result.alpha * _best_scaling(previous, result.alpha, following)
+            warm_start["alpha"] = result.alpha * best_scaling(previous, result.alpha, following)
     kept = sorted(solved)
     return Path(values[kept], [solved[index] for index in kept], len(kept) == values.size)
 
 
-def _best_scaling(problem: Problem, alpha: Array, lam: float) -> float:
+def best_scaling(problem: Problem, alpha: Array, lam: float) -> float:
     """Return the t in [0, 1] that maximises D(tα) for the new λ."""
     keeps_w = min(1.0, lam / problem.lam)
     if not (problem.loss.convex and problem.loss.has("conjugate")):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import rows as _rows
-from ._checks import Array, finite_matrix, finite_vector, plain_array, real_number
+from ._checks import Array, finite_matrix, finite_vector, plain_array, real_number, sample_weights
 from ._jit import device, kernel
 from .losses import Loss, get_loss
 from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_slopes, loss_value
@@ -90,7 +90,7 @@ class Problem:
         self.n, self.d = self.X.shape
         self.lam = self._checked_lam(lam)
         self.rows = _rows.as_rows(self.X)
-        self.sample_weight = self._checked_weights(sample_weight)
+        self.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
         self.y, self.classes = self._checked_targets(y)
         self.row_norms_squared: Array = _rows.squared_norms(self.rows)
         if not np.isfinite(self.row_norms_squared).all():
@@ -105,17 +105,6 @@ class Problem:
         if number * self.n < _LEAST_PENALTY:
             raise ValueError(f"lam is too small, got {lam!r}: w grows like 1/(lam · n) and would overflow.")
         return number
-
-    def _checked_weights(self, sample_weight: Any) -> Array:
-        if sample_weight is None:
-            return np.ones(self.n)
-        weights = _rows.borrowed(finite_vector("sample_weight", sample_weight, self.n))
-        if weights.min() < 0:
-            row = int(np.argmin(weights))
-            raise ValueError(f"sample_weight must not be negative, got {weights[row]:g} in row {row}.")
-        if not weights.any():
-            raise ValueError("sample_weight must have at least one positive entry, all are zero.")
-        return weights
 
     def _checked_targets(self, y: Any) -> tuple[Array, Array | None]:
         if self.loss.task == "regression":
@@ -155,6 +144,15 @@ class Problem:
         """Return the same problem with another λ; the data are shared, not copied."""
         other = copy.copy(self)
         other.lam = self._checked_lam(lam)
+        return other
+
+    def with_targets(self, y: Any, sample_weight: Any = None) -> Problem:
+        """Return the same problem with other targets and, if given, weights; X is shared, not copied or checked again."""
+        other = copy.copy(self)
+        if sample_weight is not None:
+            other.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
+        other.y, other.classes = other._checked_targets(y)
+        other._at_zero = None
         return other
 
     def __repr__(self) -> str:

@@ -6,6 +6,8 @@ Phases, each warm-started from the point that the one before reached:
 - ``newton``, where the Hessian is affordable and the epochs that are left, extrapolated from the last gaps, would cost
   more than a dozen Newton steps. Where d is too large for that, truncated Newton when even adaptive sampling would need
   a hundred passes more.
+- ``interior-point``, under the same condition, for losses with a corner (hinge, ε-insensitive). Should it end before tol,
+  rounding being in its way, Prox-SDCA goes on from its α.
 - ``seen-residuals``, where the Hessian is not to be had: exact steps on rows chosen by the residuals of their last visits. It
   pays where few rows still matter. Where it contracts the gap more slowly per pass than the permutations did (residuals
   out of date too soon), ``adfsdca+`` takes over, which scans them afresh each epoch.
@@ -28,11 +30,14 @@ from ..problem import Problem
 from .adfsdca_plus import AdfSdcaPlus
 from .base import Solver
 from .importance import Importance
+from .interior_point import InteriorPoint
 from .newton import Newton
 from .prox_sdca import ProxSdca
 from .seen_residuals import SeenResiduals
 
 _NEWTON_STEPS = 12
+_INTERIOR_STEPS = 20
+_INTERIOR_PATIENCE = 6
 _MANY_PASSES = 20
 _TOO_MANY_PASSES = 100
 # Nanoseconds on a 2023 server core; only their ratios matter.
@@ -99,6 +104,15 @@ class Auto(Solver):
         rate = math.log(gap_before / gap) / max(1e-9, passes - passes_before) if gap > 0 else math.inf
         left = math.log(gap / max(target, 1e-15 * self.problem.at_zero)) / rate if rate > 0 else math.inf
         newton = Newton.suits(self.problem)
+        if InteriorPoint.suits(self.problem):
+            if isinstance(self.active, InteriorPoint):
+                gaps = [gap for _, gap in self.history[self.since :]]
+                if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
+                    self._change(ProxSdca)
+                    self.settled = True
+            elif left * self._epoch_cost() > _INTERIOR_STEPS * self._newton_cost:
+                self._change(InteriorPoint)
+            return
         if newton and Newton.direct(self.problem):
             if left * self._epoch_cost() > _NEWTON_STEPS * self._newton_cost:
                 self._change(Newton)
@@ -116,6 +130,7 @@ class Auto(Solver):
         self.active = kind(self.problem, self.rng)
         self.active.start(old.alpha, old.intercept)
         self.phase = kind.name
+        self.since = len(self.history)
         self.evaluate_each_epoch = self.active.evaluate_each_epoch
 
     def _epoch_cost(self) -> float:

@@ -154,7 +154,8 @@ def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None)
     balance = project(problem, dual_point, feasible)
     sums, scratch = np.empty(problem.d), np.empty(problem.d)
     error = problem.sum_rows_into(feasible, sums, scratch)
-    return bound_gap(problem, vector, b, feasible, balance, z, sums, error, scratch, final=True)
+    with np.errstate(over="ignore", invalid="ignore"):  # any w is allowed; what overflows is certified as infinite
+        return bound_gap(problem, vector, b, feasible, balance, z, sums, error, scratch, final=True)
 
 
 def bound_gap(

@@ -115,13 +115,11 @@ def test_shapes_of_any_kind(n: int) -> None:
 def test_every_form_of_the_data_gives_the_same_answer(form: str) -> None:
     problem = make_problem("logistic", form=form, fit_intercept=True)
     right = make_problem("logistic", fit_intercept=True)
+    best = float(Reference(right).optimum[2])
+    tolerance = 1e-6 if "32" in form else 1e-9  # rounded to float32, the data are other data
     for solver in SOLVERS:
         result = df.solve(problem, solver, tol=1e-9, max_epochs=20_000, random_state=0)
-        # the data of float32 problems are other data
-        tolerance = 1e-9 if "32" not in form else 1e-6
-        assert right.primal(result.w, result.intercept) == pytest.approx(
-            Reference(right).optimum[2].__float__(), rel=tolerance
-        )
+        assert right.primal(result.w, result.intercept) == pytest.approx(best, rel=tolerance)
 
 
 def test_real_data() -> None:
@@ -352,7 +350,7 @@ def test_trace() -> None:
     assert np.all(np.diff(trace.evaluation_seconds) > 0)
     assert np.allclose(np.diff(trace.passes), 4.0)  # two epochs of n visits and a scan
     assert trace.gap[-1] == result.certificate.gap
-    assert np.all(trace.gap >= trace.primal - trace.dual - 1e-12 * trace.primal) or np.all(trace.dual <= trace.primal)
+    assert np.all(trace.dual <= trace.primal)
     assert set(trace.phase) == {"adfsdca+"}
     quantiles = np.array([entry.residual_quantiles for entry in trace])
     assert np.all(np.diff(quantiles, axis=1) >= 0)

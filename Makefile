@@ -2,14 +2,17 @@
 PYTHON ?= python3
 DATA_DIR ?= data
 
-.PHONY: demo test test-slow lint bench bench-quick bench-engine clean help
+.PHONY: demo test test-slow test-browser fuzz lint bench bench-quick bench-engine docs clean help
 
 help:
 	@echo "make demo          fit a bundled data set with every solver; writes demo_output/"
 	@echo "make test          lint, types and tests"
 	@echo "make test-slow     the tests that are too slow for every day"
+	@echo "make test-browser  the HTML report in headless Chromium; writes report.png"
+	@echo "make fuzz          100,000 broken inputs for the readers of data and model files"
 	@echo "make bench-quick   time to a true suboptimality against peers, a small grid; DATA_DIR=folder of .npz files"
 	@echo "make bench         the same on the full grid (hours)"
+	@echo "make docs          the documentation as a web site in site/"
 	@echo "make bench-engine  speed and memory of the engine; needs DATA_DIR=folder with rcv1_subsets.npz"
 
 demo: .venv-demo/.ready
@@ -19,10 +22,18 @@ test: .venv-test/.ready
 	.venv-test/bin/ruff check .
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/mypy
-	.venv-test/bin/python -m pytest
+	.venv-test/bin/python -m pytest --numprocesses 2
 
 test-slow: .venv-test/.ready
 	.venv-test/bin/python -m pytest -m slow
+
+# Debian's Chromium, installed if it is not there; the screenshot lands in the current folder.
+test-browser: .venv-browser/.ready
+	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || apt-get install --yes chromium
+	SCREENSHOT=report.png .venv-browser/bin/python -m pytest -m browser tests/report
+
+fuzz: .venv-test/.ready
+	.venv-test/bin/python tests/io/fuzz.py --inputs 100000
 
 bench-quick: .venv-bench/.ready
 	.venv-bench/bin/python -m benchmarks.compare --data-dir $(DATA_DIR) --quick --out benchmark_results/quick.parquet
@@ -33,10 +44,15 @@ bench: .venv-bench/.ready
 bench-engine: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/engine.py --data-dir $(DATA_DIR)
 
+docs: .venv-docs/.ready
+	.venv-docs/bin/mkdocs build
+
 # Each environment is made afresh when pyproject.toml changes what it needs.
 .venv-demo/.ready: EXTRA = cli
 .venv-test/.ready: EXTRA = test
 .venv-bench/.ready: EXTRA = bench
+.venv-docs/.ready: EXTRA = docs
+.venv-browser/.ready: EXTRA = browser
 .venv-%/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dualfree needs Python 3.11 or newer; set PYTHON=python3.x")'
 	$(PYTHON) -m venv .venv-$*
@@ -45,4 +61,4 @@ bench-engine: .venv-bench/.ready
 	touch $@
 
 clean:
-	rm -rf .venv-demo .venv-test .venv-bench demo_output
+	rm -rf .venv-demo .venv-test .venv-bench .venv-browser demo_output

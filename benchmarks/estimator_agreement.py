@@ -111,7 +111,9 @@ def compare(name, load, raw):
     classification = name != "diabetes"
     worst = {}
     balanced = (None, "balanced") if classification else (None,)
-    for intercept, class_weight, weighted, sparse in itertools.product((False, True), balanced, (False, True), (False, True)):
+    for intercept, class_weight, weighted, sparse in itertools.product(
+        (False, True), balanced, (False, True), (False, True)
+    ):
         weights = weights_for(y) if weighted else None
         pairs = (
             classification_pairs(np.unique(y).size, intercept, class_weight)

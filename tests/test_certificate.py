@@ -16,7 +16,9 @@ import dualfree as df
 from dualfree.losses import Huber, SmoothedHinge
 
 
-def assert_certificate_holds(problem: df.Problem, reference: Reference, w: Any, b: float, found: df.Certificate) -> None:
+def assert_certificate_holds(
+    problem: df.Problem, reference: Reference, w: Any, b: float, found: df.Certificate
+) -> None:
     """Every number of a certificate against the reference."""
     w_star, b_star, best = reference.optimum
     primal = reference.primal(w, b)
@@ -79,7 +81,9 @@ def test_gap_holds_at_every_evaluation(problem: df.Problem, solver: int, epochs:
 
 
 @settings(max_examples=80)
-@given(problem=cases(forms=["dense64"]), seed=st.integers(0, 99), nearness=st.sampled_from([0.0, 1e-15, 1e-8, 0.1, 1e3]))
+@given(
+    problem=cases(forms=["dense64"]), seed=st.integers(0, 99), nearness=st.sampled_from([0.0, 1e-15, 1e-8, 0.1, 1e3])
+)
 def test_certify_holds_anywhere(problem: df.Problem, seed: int, nearness: float) -> None:
     """At w near the optimum and far from it, with good, bad and no α."""
     reference = Reference(problem)

@@ -74,14 +74,7 @@ def finite_matrix(X: Any) -> Any:
             row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
             _not_finite("X", matrix.data[bad], f"row {row}, column {matrix.indices[bad]}")
     else:
-        if hasattr(X, "to_numpy"):
-            X = X.to_numpy()
-        matrix = np.asarray(X)
-        if matrix.dtype == object or matrix.dtype.kind not in "biuf":
-            try:
-                matrix = matrix.astype(np.float64)
-            except (TypeError, ValueError) as error:
-                raise TypeError(f"X must hold real numbers, got dtype {matrix.dtype}: {error}.") from None
+        matrix = _real_array("X", X)
         if matrix.dtype not in (np.float32, np.float64):
             matrix = matrix.astype(np.float64)
         if matrix.ndim != 2:
@@ -102,16 +95,11 @@ def finite_matrix(X: Any) -> Any:
 
 def finite_vector(name: str, values: Any, length: int | None = None) -> Array:
     """Return `values` as a contiguous float64 vector of that length without NaN or infinity."""
-    vector = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    vector = _real_array(name, values)
     if vector.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got shape {vector.shape}.")
     if length is not None and vector.size != length:
         raise ValueError(f"{name} must have one entry per row of X ({length}), got {vector.size}.")
-    if vector.dtype.kind not in "biuf":
-        try:
-            vector = vector.astype(np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"{name} must hold real numbers, got dtype {vector.dtype}.") from None
     vector = np.ascontiguousarray(vector, dtype=np.float64)
     bad = _first_not_finite(vector)
     if bad is not None:
@@ -130,6 +118,26 @@ def sample_weights(given: Any, length: int) -> Array:
     if not weights.any():
         raise ValueError("sample_weight must have at least one positive entry, all are zero.")
     return weights
+
+
+def plain_array(name: str, values: Any) -> Array:
+    """Return `values` as an array; entries that a mask hides would come back, so there must be none."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries. Remove or impute them first.")
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
+def _real_array(name: str, values: Any) -> Array:
+    """Return `values` as an array of numbers; text and objects are converted where each entry is a number."""
+    array = plain_array(name, values)
+    if array.dtype.kind in "OUS":
+        try:
+            return array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}: {error}.") from None
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
+    return array
 
 
 def _first_not_finite(values: Array) -> int | None:

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from . import rows as _rows
-from ._checks import Array, finite_matrix, finite_vector, real_number, sample_weights
+from ._checks import Array, finite_matrix, finite_vector, plain_array, real_number, sample_weights
 from ._jit import device, kernel
 from .losses import Loss, get_loss
 from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_slopes, loss_value
 
 _EPS = 2.0**-52
 _ROOT_STEPS = 200
+_LEAST_PENALTY = 1e-150
 _SUM_BLOCK = 1024
 
 
@@ -82,12 +83,12 @@ class Problem:
         fit_intercept: bool = False,
     ) -> None:
         self.loss = get_loss(loss)
-        self.lam = real_number("lam", lam, low=0.0, strict=True)
         if not isinstance(fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
         self.fit_intercept = bool(fit_intercept)
         self.X = finite_matrix(X)
         self.n, self.d = self.X.shape
+        self.lam = self._checked_lam(lam)
         self.rows = _rows.as_rows(self.X)
         self.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
         self.y, self.classes = self._checked_targets(y)
@@ -99,17 +100,29 @@ class Problem:
 
     # --- what was given ---------------------------------------------------------------------------------------------
 
+    def _checked_lam(self, lam: Any) -> float:
+        number = real_number("lam", lam, low=0.0, strict=True)
+        if number * self.n < _LEAST_PENALTY:
+            raise ValueError(f"lam is too small, got {lam!r}: w grows like 1/(lam · n) and would overflow.")
+        return number
+
     def _checked_targets(self, y: Any) -> tuple[Array, Array | None]:
         if self.loss.task == "regression":
             return _rows.borrowed(finite_vector("y", y, self.n)), None
-        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        labels = plain_array("y", y)
         if labels.ndim != 1:
             raise ValueError(f"y must have one dimension, got shape {labels.shape}.")
         if labels.size != self.n:
             raise ValueError(f"y must have one entry per row of X ({self.n}), got {labels.size}.")
         if labels.dtype.kind == "f":
             finite_vector("y", labels)
-        classes = np.unique(labels)
+        try:
+            classes = np.unique(labels)
+            missing = any(c != c for c in classes.tolist())
+        except TypeError as error:  # labels of several types, or missing ones
+            raise TypeError(f"y must hold labels of one type that can be sorted, none missing: {error}.") from None
+        if missing:
+            raise ValueError("y contains a missing label (NaN). Remove or impute such entries first.")
         if classes.size != 2:
             shown = ", ".join(repr(c) for c in classes[:5].tolist()) + (", …" if classes.size > 5 else "")
             raise ValueError(
@@ -130,7 +143,7 @@ class Problem:
     def with_lam(self, lam: float) -> Problem:
         """Return the same problem with another λ; the data are shared, not copied."""
         other = copy.copy(self)
-        other.lam = real_number("lam", lam, low=0.0, strict=True)
+        other.lam = self._checked_lam(lam)
         return other
 
     def with_targets(self, y: Any, sample_weight: Any = None) -> Problem:

@@ -20,7 +20,7 @@ def derivative(z: float, y: float, epsilon: float) -> float:
 
 @device
 def curvature(z: float, y: float, epsilon: float) -> float:
-    return 1.0 if abs(z - y) > epsilon else 0.0
+    return 1.0 if abs(z - y) >= epsilon else 0.0
 
 
 @device

@@ -96,6 +96,11 @@ def solve(
         raise TypeError(f"callback must be callable, got {callback!r}.")
     if whole_number("n_threads", n_threads, low=1) != 1:
         raise ValueError(f"n_threads must be 1, got {n_threads}: the solvers of this version run on one thread.")
+    if tol > 0 and problem.at_zero < 0:
+        raise ValueError(
+            f"tol is relative to P(0), which is {problem.at_zero:.3g} for {problem.loss!r}: "
+            "add a constant to its value so that it is not negative, or pass tol=0."
+        )
     kind.check(problem, solver_options)
     alpha, intercept = _starting_point(problem, warm_start)
     instance = kind(problem, _generator(random_state), **solver_options)

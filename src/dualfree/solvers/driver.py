@@ -55,6 +55,16 @@ class State:
         The point evaluated.
     trace : Trace
         The history so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualfree as df
+    >>> problem = df.Problem(np.eye(3), [1.0, 2.0, 3.0], loss="squared", lam=1.0)
+    >>> def enough(state: df.State) -> bool:
+    ...     return state.certificate.gap < 0.1
+    >>> df.solve(problem, tol=0.0, callback=enough, random_state=0).certificate.gap < 0.1
+    True
     """
 
     epoch: int
@@ -107,11 +117,12 @@ class Run:
     def go(self, alpha: Array, intercept: float) -> Result:
         """Run from a starting point until something says stop."""
         status, note = Status.INTERRUPTED, "Ctrl-C was pressed."
+        pressed = False
         try:
             self.solver.start(alpha, intercept)
             self.guess_b = intercept
             outcome = self._evaluate()
-            due = 1
+            due = self._next_evaluation()
             while outcome is None:
                 if self.epoch >= self.max_epochs:
                     outcome = Status.MAX_EPOCHS, ""
@@ -122,14 +133,15 @@ class Run:
                     due = self._next_evaluation()
             status, note = outcome
         except KeyboardInterrupt:
-            if self.best is None:
-                raise  # nothing to return yet
-        if not self.evaluated:
-            # The visits since the last evaluation count, too. A second Ctrl-C ends this at once.
-            last = self._evaluate(quietly=True)
-            if last is not None and last[0] is Status.CONVERGED:
-                status, note = last
-        return self._result(status, note)
+            pressed = True
+        while True:
+            try:
+                return self._finish(status, note)
+            except KeyboardInterrupt:
+                # The first Ctrl-C keeps the best point even when it comes this late; the second ends the run at once.
+                if pressed or self.best is None:
+                    raise
+                pressed = True
 
     # --- one epoch --------------------------------------------------------------------------------------------------
 
@@ -194,9 +206,9 @@ class Run:
         )
         outcome = self._judge(certificate)
         if self.best is None or certificate.gap < self.best.certificate.gap:
-            n, d = problem.n, problem.d
-            self.spare = (np.empty(n), np.empty(d)) if self.best is None else (self.best.alpha, self.best.w)
-            self.best = point
+            free = (np.empty(problem.n), np.empty(problem.d)) if self.best is None else (self.best.alpha, self.best.w)
+            # In one statement: a Ctrl-C between the two would let the next evaluation overwrite the best point.
+            self.best, self.spare = point, free
         self.evaluated = True
         self.solver.observe(certificate.gap, self.target)
         if self.callback is not None and not quietly:
@@ -253,9 +265,15 @@ class Run:
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _result(self, status: Status, note: str) -> Result:
+    def _finish(self, status: Status, note: str) -> Result:
+        """Evaluate once more where visits have not been evaluated yet, and put the result together."""
+        if self.best is None:
+            raise KeyboardInterrupt  # nothing to return yet
+        if not self.evaluated:
+            last = self._evaluate(quietly=True)
+            if last is not None and last[0] is Status.CONVERGED:
+                status, note = last
         problem, best = self.problem, self.best
-        assert best is not None, "the starting point is always evaluated"
         certificate = best.certificate
         if problem.fit_intercept:
             final = certify(problem, best.w, best.intercept, best.alpha)  # bounds the intercept as well

@@ -24,6 +24,9 @@ from .newton import Newton, _solve_positive
 
 _TO_THE_WALL = 0.995
 _LEAST_MU = 1e-25
+# Some thirty numbers a row; a fit must not take much more memory than its data.
+_BYTES_PER_ROW = 240
+_VARIABLES_BYTES = 1 << 26
 
 
 class InteriorPoint(Newton):
@@ -34,8 +37,9 @@ class InteriorPoint(Newton):
 
     @staticmethod
     def suits(problem: Problem) -> bool:
-        """Whether the loss is made of such pieces and the matrix fits in memory."""
-        return type(problem.loss) in (Hinge, EpsilonInsensitive) and Newton.direct(problem)
+        """Whether the loss is made of such pieces, and the matrix and the variables fit in memory."""
+        small = _BYTES_PER_ROW * problem.n <= _VARIABLES_BYTES
+        return type(problem.loss) in (Hinge, EpsilonInsensitive) and Newton.direct(problem) and small
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin in the middle: the path does not profit from a point near the boundary, α only tells where b is."""

@@ -1,0 +1,221 @@
+"""`Problem`: what it accepts, that it copies nothing, and its formulas against plain numpy."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+from problems import FORMS, LOSSES, dense, formed, make_problem
+from reference import Reference
+
+import dualfree as df
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(20, 3))
+Y = np.where(X[:, 0] > 0, 1.0, -1.0)
+
+
+# --- the data are not copied ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["dense64", "dense32"])
+def test_dense_data_are_not_copied(form: str) -> None:
+    matrix = formed(X, form)
+    problem = df.Problem(matrix, Y)
+    assert np.shares_memory(problem.X, matrix)
+    assert np.shares_memory(problem.rows[0], matrix)
+
+
+@pytest.mark.parametrize("values", [np.float32, np.float64])
+@pytest.mark.parametrize("indices", [np.int32, np.int64])
+@pytest.mark.parametrize("container", [scipy.sparse.csr_matrix, scipy.sparse.csr_array])
+def test_csr_data_are_not_copied(values: Any, indices: Any, container: Any) -> None:
+    matrix = container(X * (X > -0.5), dtype=values)
+    matrix.indices, matrix.indptr = matrix.indices.astype(indices), matrix.indptr.astype(indices)
+    problem = df.Problem(matrix, Y)
+    for shown, given in zip(problem.rows, (matrix.data, matrix.indices, matrix.indptr), strict=True):
+        assert np.shares_memory(shown, given)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_read_only_memory_maps(form: str, tmp_path: Path) -> None:
+    matrix = formed(X, form)
+    parts = [matrix] if isinstance(matrix, np.ndarray) else [matrix.data, matrix.indices, matrix.indptr]
+    maps = []
+    for k, part in enumerate(parts):
+        np.save(tmp_path / f"{k}.npy", part)
+        maps.append(np.load(tmp_path / f"{k}.npy", mmap_mode="r"))
+    mapped = maps[0]
+    if len(maps) == 3:
+        mapped = scipy.sparse.csr_matrix(matrix.shape, dtype=matrix.dtype)
+        mapped.data, mapped.indices, mapped.indptr = maps
+    problem = df.Problem(mapped, Y, lam=0.1)
+    assert np.shares_memory(problem.rows[0], maps[0])
+    result = df.solve(problem, "prox-sdca", random_state=0)
+    assert np.array_equal(result.w, df.solve(df.Problem(matrix, Y, lam=0.1), "prox-sdca", random_state=0).w)
+
+
+def test_read_only_targets_and_weights() -> None:
+    y, weights = RNG.normal(size=20), RNG.random(20)
+    y.flags.writeable = weights.flags.writeable = False
+    problem = df.Problem(X, y, "squared", sample_weight=weights)
+    assert np.shares_memory(problem.y, y)
+    assert np.shares_memory(problem.sample_weight, weights)
+    df.solve(problem, "prox-sdca", random_state=0)
+
+
+def test_other_forms_are_converted() -> None:
+    right = df.Problem(X, Y).margins(np.ones(3))
+    for matrix in (
+        np.asfortranarray(X),
+        X.tolist(),
+        pandas.DataFrame(X),
+        X[::2].repeat(2, axis=0)[:0:-1][::-1] if False else np.lib.stride_tricks.as_strided(X, X.shape, X.strides),
+        scipy.sparse.csc_matrix(X),
+        scipy.sparse.coo_array(X),
+        X.astype(np.longdouble),
+    ):
+        assert np.allclose(df.Problem(matrix, Y).margins(np.ones(3)), right, rtol=1e-14)
+    whole = np.arange(60).reshape(20, 3)
+    assert np.array_equal(df.Problem(whole, Y).margins(np.ones(3)), whole.sum(axis=1))
+    assert np.array_equal(df.Problem(whole > 7, Y).margins(np.ones(3)), (whole > 7).sum(axis=1))
+    assert np.allclose(df.Problem(X.astype(np.float16), Y).margins(np.ones(3)), right, atol=1e-2)
+
+
+def test_duplicate_entries_are_summed_in_a_copy() -> None:
+    """‖x_i‖² of a row (1, 2) at the same place is 9, not 5."""
+    matrix = scipy.sparse.csr_matrix(
+        (np.array([1.0, 2.0, 1.0]), np.array([0, 0, 1]), np.array([0, 2, 3])), shape=(2, 2)
+    )
+    problem = df.Problem(matrix, [1.0, 2.0], "squared")
+    assert np.array_equal(problem.row_norms_squared, [9.0, 1.0])
+    assert matrix.nnz == 3
+
+
+# --- targets ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (Y, [-1.0, 1.0]),
+        (Y > 0, [False, True]),
+        ((Y > 0).astype(np.int8) + 3, [3, 4]),
+        (np.where(Y > 0, "spam", "ham"), ["ham", "spam"]),
+        (np.where(Y > 0, "spam", "ham").astype(object), ["ham", "spam"]),
+        (pandas.Series(np.where(Y > 0, "spam", "ham"), dtype="category"), ["ham", "spam"]),
+        (pandas.Series(Y > 0, dtype="boolean"), [False, True]),
+        (np.where(Y > 0, "spam", "ham").tolist(), ["ham", "spam"]),
+        (np.where(Y > 0, np.datetime64("2021-01-01"), np.datetime64("2020-01-01")), None),
+    ],
+)
+def test_labels_of_any_type(labels: Any, classes: list[Any] | None) -> None:
+    problem = df.Problem(X, labels)
+    assert np.array_equal(problem.y, Y if not (classes == ["ham", "spam"]) else Y)
+    assert problem.classes is not None
+    if classes is not None:
+        assert problem.classes.tolist() == classes
+
+
+def test_regression_targets() -> None:
+    for y in (np.arange(20), np.arange(20.0).tolist(), pandas.Series(np.arange(20), index=np.arange(20) + 5)):
+        problem = df.Problem(X, y, "squared")
+        assert np.array_equal(problem.y, np.arange(20.0))
+        assert problem.classes is None
+
+
+# --- formulas ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_formulas(loss: str, form: str) -> None:
+    """P, D, w(α), κ and ∇P against arithmetic of 60 digits."""
+    problem = make_problem(loss, n=9, d=3, weights="random", form=form, fit_intercept=True)
+    reference, rng = Reference(problem), np.random.default_rng(1)
+    w, b = rng.normal(size=3), 0.3
+    alpha = 0.5 * problem.sample_weight * (problem.y if problem.classes is not None else rng.uniform(-1, 1, size=9))
+    alpha -= alpha.sum() / problem.sample_weight.sum() * problem.sample_weight
+    if problem.classes is not None:
+        alpha = np.where(alpha * problem.y > 0, alpha, 0.0)
+    assert problem.primal(w, b) == pytest.approx(float(reference.primal(w, b)), rel=1e-13)
+    assert np.allclose(problem.weights_of(alpha), [float(v) for v in reference.weights_of(alpha)], rtol=1e-12)
+    without = make_problem(loss, n=9, d=3, weights="random", form=form)
+    assert without.dual(alpha) == pytest.approx(float(Reference(without).dual(alpha)), rel=1e-12)
+    assert problem.residuals(w, alpha, b) == pytest.approx(problem.residuals(w, 0 * alpha, b) + alpha, rel=1e-14)
+    if loss not in ("hinge", "epsilon_insensitive"):
+        h = 1e-6 * np.eye(3)
+        numeric = [(problem.primal(w + step, b) - problem.primal(w - step, b)) / 2e-6 for step in h]
+        assert np.allclose(problem.gradient(w, b), numeric, rtol=1e-4, atol=1e-6)
+
+
+def test_the_dual_asks_for_a_balanced_alpha() -> None:
+    problem = make_problem("squared", fit_intercept=True)
+    alpha = np.random.default_rng(0).normal(size=problem.n)
+    assert problem.dual(alpha) == -math.inf
+    assert math.isfinite(problem.dual(alpha - alpha.mean()))
+    assert make_problem("logistic").dual(np.full(30, 2.0)) == -math.inf
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_best_intercept(loss: str) -> None:
+    problem = make_problem(loss, weights="random", fit_intercept=True)
+    z = problem.margins(np.random.default_rng(3).normal(size=problem.d))
+    for start in (0.0, 50.0, -1e4):
+        b = problem.best_intercept(z, start)
+        here = sum(s * problem.loss(m + b, y) for s, m, y in zip(problem.sample_weight, z, problem.y, strict=True))
+        for other in (b - 1e-3, b + 1e-3):
+            there = sum(
+                s * problem.loss(m + other, y) for s, m, y in zip(problem.sample_weight, z, problem.y, strict=True)
+            )
+            assert here <= there + 1e-12 * abs(there)
+
+
+def test_at_zero_uses_the_best_intercept() -> None:
+    y = np.arange(20.0)
+    assert df.Problem(X, y, "squared").at_zero == pytest.approx(0.5 * np.mean(y**2))
+    assert df.Problem(X, y, "squared", fit_intercept=True).at_zero == pytest.approx(0.5 * np.var(y))
+
+
+def test_weak_duality_everywhere() -> None:
+    rng = np.random.default_rng(2)
+    for loss in LOSSES:
+        problem = make_problem(loss, weights="zeros")
+        alpha = 0.9 * problem.sample_weight * (problem.y if problem.classes is not None else np.sign(problem.y))
+        for _ in range(5):
+            assert problem.dual(alpha) <= problem.primal(rng.normal(size=problem.d))
+
+
+def test_with_lam_shares_the_data() -> None:
+    problem = make_problem("logistic", fit_intercept=True)
+    before = problem.at_zero
+    other = problem.with_lam(0.5)
+    assert other.lam == 0.5
+    assert problem.lam != 0.5
+    assert other.X is problem.X
+    assert other.at_zero == before
+
+
+def test_repr_and_pickle() -> None:
+    problem = make_problem("huber", form="csr64", fit_intercept=True)
+    assert repr(problem) == "Problem(30×4 CSR, Huber(1), lam=0.02, fit_intercept=True)"
+    copy = pickle.loads(pickle.dumps(problem))
+    assert np.array_equal(dense(copy), dense(problem))
+    assert (
+        df.solve(copy, "prox-sdca", random_state=0).certificate
+        == df.solve(problem, "prox-sdca", random_state=0).certificate
+    )
+
+
+def test_constants() -> None:
+    problem = make_problem("smoothed_hinge", form="csr64", weights="random", empty_row=True)
+    assert np.allclose(problem.row_norms_squared, (dense(problem) ** 2).sum(axis=1), rtol=1e-15)
+    assert np.array_equal(problem.smoothness, problem.sample_weight)
+    assert problem.nnz == problem.X.nnz
+    assert problem.nnz_per_row_max == (dense(problem) != 0).sum(axis=1).max()

@@ -21,7 +21,7 @@ LOADERS = {"breast_cancer": load_breast_cancer, "wine": load_wine, "digits": loa
 def data(name, raw=False):
     X, y = LOADERS[name](return_X_y=True)
     if name == "digits":
-        X, y = X[:600], y[:600]
+        X, y = X[y < 4], y[y < 4]
     return (X if raw else scale(X)), y
 
 

@@ -26,7 +26,7 @@ def test_logistic_regression_cv_is_a_grid_search(load, multi_class):
     search = GridSearchCV(df.LogisticRegression(**exact), {"C": CS}, cv=3, scoring="neg_log_loss").fit(X, y)
     each = np.array([search.cv_results_[f"split{k}_test_score"] for k in range(3)])
     np.testing.assert_allclose(model.scores_, each, atol=1e-6)
-    assert model.C_ == search.best_params_["C"]
+    assert search.best_params_["C"] == model.C_
     np.testing.assert_allclose(model.coef_, search.best_estimator_.coef_, atol=1e-4)
     rows = 1 if load is load_breast_cancer else 3
     assert model.coefs_paths_.shape == (3, 3, rows, X.shape[1] + 1)
@@ -89,7 +89,9 @@ def test_Cs_as_a_number_and_what_is_refused():
 
 def test_late_folds_are_reported():
     X, y = load_breast_cancer(return_X_y=True)
-    with pytest.warns(ConvergenceWarning, match=r"4 of 4 fits on the folds stopped before tol=1e-10.*largest certified gap"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"4 of 4 fits on the folds stopped before tol=1e-10.*largest certified gap"
+    ):
         df.LogisticRegressionCV(Cs=2, cv=2, max_iter=1, tol=1e-10, random_state=0).fit(X, y)
 
 
@@ -107,7 +109,7 @@ def test_metadata_reach_the_splitter_and_the_scorer():
         reference = df.Ridge(alpha=0.1, random_state=0).fit(X[train], y[train], weights[train])
         error = mean_squared_error(y[test], reference.predict(X[test]), sample_weight=weights[test])
         assert model.scores_[0, 0] == pytest.approx(-error, rel=1e-4)
-    with pytest.raises(ValueError, match="'groups'.*metadata routing is off"):
+    with pytest.raises(ValueError, match=r"'groups'.*metadata routing is off"):
         df.RidgeCV(cv=GroupKFold(3)).fit(X, y, groups=groups)
 
 

@@ -86,7 +86,9 @@ def test_float32_stays_float32(model, sparse, monkeypatch):
     seen = []
     module = df.estimators._solving
     original = module.Settings.solve
-    monkeypatch.setattr(module.Settings, "solve", lambda self, p, *a, **k: seen.append(p.X) or original(self, p, *a, **k))
+    monkeypatch.setattr(
+        module.Settings, "solve", lambda self, p, *a, **k: seen.append(p.X) or original(self, p, *a, **k)
+    )
     y = Y + (X[:, 0] > 1) if isinstance(model, df.LogisticRegression) else Y
     model.set_params(random_state=0).fit(X32, y)
     assert all(matrix.dtype == np.float32 for matrix in seen)
@@ -146,7 +148,7 @@ def test_bad_input_is_refused_in_sklearns_words():
         model.fit(X, Y, sample_weight=Y)
     with pytest.raises(ValueError, match="The weights leave no sample of class"):
         model.fit(X, Y + (X[:, 0] > 1), sample_weight=Y)
-    with pytest.raises(ValueError, match="'liblinear' solver does not support multiclass.*multi_class='ovr'"):
+    with pytest.raises(ValueError, match=r"'liblinear' solver does not support multiclass.*multi_class='ovr'"):
         df.LogisticRegression(solver="liblinear").fit(X, Y + (X[:, 0] > 1))
     with pytest.raises(ValueError, match="solver 'dfsdca' solves binary models only"):
         df.LogisticRegression(solver="dfsdca").fit(X, Y + (X[:, 0] > 1))

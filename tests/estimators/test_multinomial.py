@@ -55,8 +55,8 @@ class Reference:
                 for m in range(K):
                     h = weight * prob[k] * ((1 if k == m else 0) - prob[m])
                     for j in range(width):
-                        for l in range(width):
-                            hessian[k * width + j, m * width + l] += h * x[j] * x[l]
+                        for g in range(width):
+                            hessian[k * width + j, m * width + g] += h * x[j] * x[g]
         for k in range(K):
             for j in range(p.d):
                 index = k * width + j

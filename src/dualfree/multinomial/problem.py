@@ -103,12 +103,12 @@ class MultinomialProblem:
             raise ValueError(f"y must have one entry per row of X ({self.n}), got {labels.size}.")
         classes, own = np.unique(labels, return_inverse=True)
         if classes.size < 2:
-            raise ValueError(f"y must hold at least two classes, got only {classes[0]!r}.")
+            raise ValueError(f"y must hold at least two classes, got only {classes.tolist()[0]!r}.")
         if self.fit_intercept:
             weights = np.bincount(own, weights=self.sample_weight, minlength=classes.size)
             if weights.min() == 0.0:
                 raise ValueError(
-                    f"sample_weight leaves no row of class {classes[int(np.argmin(weights))]!r} in y; "
+                    f"sample_weight leaves no row of class {classes.tolist()[int(np.argmin(weights))]!r} in y; "
                     "an intercept needs every class with a positive weight. Remove the rows of that class."
                 )
         return classes, own.astype(np.int64)

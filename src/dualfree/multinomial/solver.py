@@ -21,6 +21,7 @@ import numpy as np
 from .._checks import Array, real_number, whole_number
 from ..result import Result
 from ..solvers import State
+from ..solvers.newton import _threadpools
 from ..status import Status
 from ..trace import QUANTILES, Trace, TraceEntry
 from .certificate import MultinomialCertificate, bound_gap
@@ -90,7 +91,9 @@ def solve_multinomial(
         callback,
     )
     try:
-        return run.go(warm_start)
+        # Left to itself BLAS takes all cores and, on matrices of this size, loses by it.
+        with _threadpools().limit(limits=n_threads, user_api="blas"):
+            return run.go(warm_start)
     finally:
         run.passes.close()
 

@@ -56,7 +56,7 @@ class Trace:
     >>> import dualfree as df
     >>> problem = df.Problem(np.eye(4), [1.0, 2.0, 3.0, 4.0], loss="squared", lam=1.0)
     >>> trace = df.solve(problem, random_state=0).trace
-    >>> trace.gap[-1] <= 1e-6 * problem.at_zero
+    >>> bool(trace.gap[-1] <= 1e-6 * problem.at_zero)
     True
     >>> len(trace) == len(trace.epoch)
     True

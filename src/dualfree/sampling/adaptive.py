@@ -72,19 +72,48 @@ def potential_scales(problem: Problem, extra: float = 0.0) -> tuple[float, float
 
 
 def lemma_scales(problem: Problem, extra: float = 0.0) -> tuple[Array, Array]:
-    """Return (a, c): the a_i of the potential and the c_i of the lemma's p_i ∝ c_i |κ_i|."""
+    """Return (a, c): the a_i of the potential and the c_i of the lemma's p_i ∝ c_i |κ_i|.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualfree as df
+    >>> from dualfree.sampling import lemma_scales
+    >>> problem = df.Problem(np.diag([1.0, 2.0]), [1.0, 1.0], loss="squared", lam=0.5)
+    >>> a, c = lemma_scales(problem)
+    >>> a, c**2
+    (array([1., 1.]), array([2., 5.]))
+    """
     a, c = _pairs(problem.sample_weight, problem.row_norms_squared, extra, potential_scales(problem, extra))
     return a, c
 
 
 def safe_ratios(problem: Problem, extra: float = 0.0) -> Array:
-    """Return r_i = a_i/c_i² = nλ/(nλ + L_i v_i); 0 where the weight is zero."""
+    """Return r_i = a_i/c_i² = nλ/(nλ + L_i v_i); 0 where the weight is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualfree as df
+    >>> from dualfree.sampling import safe_ratios
+    >>> safe_ratios(df.Problem(np.diag([1.0, 2.0]), [1.0, 1.0], loss="squared", lam=0.5))
+    array([0.5, 0.2])
+    """
     a, c = lemma_scales(problem, extra)
     return np.divide(a, c * c, out=np.zeros(problem.n), where=a > 0)
 
 
 def smallest_safe_ratio(problem: Problem, extra: float = 0.0) -> float:
-    """Return min r_i over the rows with a positive weight."""
+    """Return min r_i over the rows with a positive weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualfree as df
+    >>> from dualfree.sampling import smallest_safe_ratio
+    >>> round(smallest_safe_ratio(df.Problem(np.diag([1.0, 2.0]), [1.0, 1.0], loss="squared", lam=0.5)), 9)
+    0.2
+    """
     scales = potential_scales(problem, extra)
     return float(_smallest_ratio(problem.sample_weight, problem.row_norms_squared, extra, scales))
 

@@ -42,6 +42,32 @@ class Solver:
         What to solve.
     rng : numpy.random.Generator
         The only source of randomness.
+
+    Examples
+    --------
+    A solver says how it visits rows. This one goes through them in their order, with the safe step:
+
+    >>> import numpy as np
+    >>> import dualfree as df
+    >>> from dualfree.sampling import safe_ratios
+    >>> class Cyclic(df.solvers.Solver):
+    ...     name = "cyclic"
+    ...     def begin_epoch(self):
+    ...         self.position = 0
+    ...     def visit(self, count):
+    ...         p, ratios = self.problem, safe_ratios(self.problem, self.extra)
+    ...         for i in range(self.position, self.position + count):
+    ...             row = df.Problem(p.X[[i]], p.y[[i]], p.loss, p.lam)
+    ...             kappa = row.residuals(self.w, self.alpha[[i]])[0]
+    ...             self.alpha[i] -= ratios[i] * kappa
+    ...             self.w -= self.scale * ratios[i] * kappa * p.X[i]
+    ...         self.position += count
+    ...         self.rows_touched += count
+    >>> df.SOLVERS["cyclic"] = Cyclic
+    >>> problem = df.Problem(np.eye(3), [1.0, 2.0, 3.0], loss="squared", lam=1.0)
+    >>> df.solve(problem, "cyclic").status.name
+    'CONVERGED'
+    >>> del df.SOLVERS["cyclic"]
     """
 
     name: ClassVar[str] = ""

@@ -55,6 +55,16 @@ class State:
         The point evaluated.
     trace : Trace
         The history so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import dualfree as df
+    >>> problem = df.Problem(np.eye(3), [1.0, 2.0, 3.0], loss="squared", lam=1.0)
+    >>> def enough(state: df.State) -> bool:
+    ...     return state.certificate.gap < 0.1
+    >>> df.solve(problem, tol=0.0, callback=enough, random_state=0).certificate.gap < 0.1
+    True
     """
 
     epoch: int

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from .._checks import Array
-from . import _libsvm_kernel as kernel
+from .kernels import libsvm_scan as kernel
 from .errors import DataError, shown
 from .streams import Progress, Source, open_source
 

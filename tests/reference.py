@@ -151,7 +151,7 @@ class Reference:
     @property
     def _extended_rows(self) -> list[list[Any]]:
         """The rows, with a 1 for the intercept."""
-        return [x + [ONE] for x in self.X] if self.fit_intercept else self.X
+        return [[*x, ONE] for x in self.X] if self.fit_intercept else self.X
 
     def _system(self, weights: list[Any], rows: list[list[Any]]) -> Any:
         """λ I (not for b) + Σ weights_i x_i x_iᵀ."""

@@ -1,4 +1,4 @@
-"""adfsdca updates margins through columns; it visits what a plain O(nnz) implementation visits, given the same random numbers."""
+"""adfsdca keeps its margins up to date through columns, and visits what a plain O(nnz) implementation visits."""
 
 from __future__ import annotations
 

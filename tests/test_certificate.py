@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import CORNERED, FORMS, LOSSES, SMOOTH, SOLVERS, WEIGHTS, dense, make_problem, solvers_of
-from reference import Reference, exact, mp
+from reference import Reference, mp
 
 import dualfree as df
 from dualfree.losses import Huber, SmoothedHinge

@@ -76,7 +76,7 @@ def test_other_forms_are_converted() -> None:
         np.asfortranarray(X),
         X.tolist(),
         pandas.DataFrame(X),
-        X[::2].repeat(2, axis=0)[:0:-1][::-1] if False else np.lib.stride_tricks.as_strided(X, X.shape, X.strides),
+        np.repeat(X, 2, axis=0)[::2],
         scipy.sparse.csc_matrix(X),
         scipy.sparse.coo_array(X),
         X.astype(np.longdouble),
@@ -117,7 +117,7 @@ def test_duplicate_entries_are_summed_in_a_copy() -> None:
 )
 def test_labels_of_any_type(labels: Any, classes: list[Any] | None) -> None:
     problem = df.Problem(X, labels)
-    assert np.array_equal(problem.y, Y if not (classes == ["ham", "spam"]) else Y)
+    assert np.array_equal(problem.y, Y)
     assert problem.classes is not None
     if classes is not None:
         assert problem.classes.tolist() == classes

@@ -30,10 +30,11 @@ def test_readme_shows_what_its_first_example_prints(capsys):
     shown = re.search(r"^```\n(converged - .*)\n```", text, flags=re.MULTILINE).group(1)
     exec(blocks(ROOT / "README.md")[0], {})
     printed = capsys.readouterr().out
-    # the gap is rounding error here, and differs between processors
+    # digits of the gap may differ between processors
     start = shown.index("at most")
     assert printed.startswith(shown[:start])
-    assert float(re.search(r"at most (\S+) above", printed).group(1)) < 1e-13
+    shown_gap, gap = (float(re.search(r"at most (\S+) above", text).group(1)) for text in (shown, printed))
+    assert 0.5 * shown_gap <= gap <= 2 * shown_gap
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

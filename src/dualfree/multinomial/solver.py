@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from .._checks import Array, real_number, whole_number
+from .._threads import one_blas_thread
 from ..result import Result
 from ..solvers import State
-from ..solvers.newton import _threadpools
 from ..status import Status
 from ..trace import QUANTILES, Trace, TraceEntry
 from .certificate import MultinomialCertificate, bound_gap
@@ -91,8 +91,7 @@ def solve_multinomial(
         callback,
     )
     try:
-        # Left to itself BLAS takes all cores and, on matrices of this size, loses by it.
-        with _threadpools().limit(limits=n_threads, user_api="blas"):
+        with one_blas_thread():  # the threads share passes over the data, not products of matrices
             return run.go(warm_start)
     finally:
         run.passes.close()

@@ -18,7 +18,7 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries: once is enough
 
 
-def blas_threads(count: int = 1) -> AbstractContextManager[Any]:
-    """Return a context in which BLAS runs on `count` threads."""
-    limits: AbstractContextManager[Any] = _controller().limit(limits=count, user_api="blas")
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Return a context in which BLAS runs on one thread."""
+    limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
     return limits

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 import dualfree as df
+from dualfree.multinomial import MultinomialCertificate
 
 
 def wine():
@@ -78,7 +79,7 @@ def test_attributes_of_a_fit():
     np.testing.assert_allclose(model.coef_, model.C * model.dual_coef_ @ X, rtol=1e-2)
 
     X, y = wine()
-    for multi_class, kind in (("ovr", list), ("multinomial", df.multinomial.MultinomialCertificate)):
+    for multi_class, kind in (("ovr", list), ("multinomial", MultinomialCertificate)):
         model = df.LogisticRegression(multi_class=multi_class, tol=1e-10, random_state=0).fit(X, y)
         assert isinstance(model.certificate_, kind)
         assert model.dual_coef_.shape == (3, y.size)

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut
 from sklearn.preprocessing import scale
 
 import dualfree as df
+from dualfree.estimators._solving import Settings
 
 CS = [1e-3, 1.0, 1e-2]  # not in order
 
@@ -62,13 +63,13 @@ def test_leaving_one_out_chooses_as_sklearns_ridge_cv():
 def test_paths_are_warm_started(monkeypatch):
     X, y = load_breast_cancer(return_X_y=True)
     starts = []
-    original = df.estimators._solving.Settings.solve
+    original = Settings.solve
 
     def spy(self, problem, seed, start=None, *rest):
         starts.append(start)
         return original(self, problem, seed, start, *rest)
 
-    monkeypatch.setattr(df.estimators._solving.Settings, "solve", spy)
+    monkeypatch.setattr(Settings, "solve", spy)
     df.LogisticRegressionCV(Cs=[1e-3, 1e-2], cv=2, random_state=0).fit(scale(X), y)
     kinds = [None if start is None else sorted(start) for start in starts]
     assert kinds == [None, ["alpha", "intercept"], None, ["alpha", "intercept"], ["intercept", "w"]]
@@ -87,6 +88,7 @@ def test_Cs_as_a_number_and_what_is_refused():
         df.LogisticRegressionCV(cv=KFold(3)).fit(X, y)  # the data are sorted by class
 
 
+@pytest.mark.filterwarnings("ignore:LogisticRegressionCV stopped before its tolerance")
 def test_late_folds_are_reported():
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.warns(

@@ -12,6 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 
 import dualfree as df
+from dualfree.estimators import _solving
+from dualfree.losses import Huber
 
 X, Y = load_breast_cancer(return_X_y=True)
 X = scale(X)
@@ -84,10 +86,9 @@ def test_64_bit_indices_are_taken_as_they_are():
 def test_float32_stays_float32(model, sparse, monkeypatch):
     X32 = scipy.sparse.csr_matrix(X.astype(np.float32)) if sparse else X.astype(np.float32)
     seen = []
-    module = df.estimators._solving
-    original = module.Settings.solve
+    original = _solving.Settings.solve
     monkeypatch.setattr(
-        module.Settings, "solve", lambda self, p, *a, **k: seen.append(p.X) or original(self, p, *a, **k)
+        _solving.Settings, "solve", lambda self, p, *a, **k: seen.append(p.X) or original(self, p, *a, **k)
     )
     y = Y + (X[:, 0] > 1) if isinstance(model, df.LogisticRegression) else Y
     model.set_params(random_state=0).fit(X32, y)
@@ -102,9 +103,9 @@ def test_float32_stays_float32(model, sparse, monkeypatch):
 
 def test_grid_search_in_processes_on_read_only_memory():
     search = GridSearchCV(df.LogisticRegression(random_state=0), {"C": [0.01, 1.0]}, n_jobs=2, cv=3)
-    X_big = np.tile(X, (100, 1))  # joblib maps what is larger than 1 MB, read-only
+    X_big = np.tile(X, (10, 1))  # joblib maps what is larger than 1 MB, read-only
     X_big.setflags(write=False)
-    search.fit(X_big, np.tile(Y, 100))
+    search.fit(X_big, np.tile(Y, 10))
     assert search.best_estimator_.certificate_.relative_gap <= 1e-6
 
 
@@ -153,4 +154,4 @@ def test_bad_input_is_refused_in_sklearns_words():
     with pytest.raises(ValueError, match="solver 'dfsdca' solves binary models only"):
         df.LogisticRegression(solver="dfsdca").fit(X, Y + (X[:, 0] > 1))
     with pytest.raises(ValueError, match="loss must be a classification loss, got Huber"):
-        df.ERMClassifier(df.losses.Huber()).fit(X, Y)
+        df.ERMClassifier(Huber()).fit(X, Y)

@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.preprocessing import scale
 
 import dualfree as df
+from dualfree.solvers.driver import Run
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +183,7 @@ def test_progress_bars_of_sklearn(binary, capsys):
 def test_ctrl_c_keeps_what_was_reached(binary, monkeypatch):
     X, y = binary
     calls = []
-    original = df.solvers.driver.Run._one_epoch
+    original = Run._one_epoch
 
     def interrupted(run):
         calls.append(1)
@@ -190,7 +191,7 @@ def test_ctrl_c_keeps_what_was_reached(binary, monkeypatch):
             raise KeyboardInterrupt
         return original(run)
 
-    monkeypatch.setattr(df.solvers.driver.Run, "_one_epoch", interrupted)
+    monkeypatch.setattr(Run, "_one_epoch", interrupted)
     model = df.LogisticRegression(random_state=0, tol=1e-12)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -232,6 +233,7 @@ class LogCosh(df.Loss):
         return np.tanh(z - y)
 
 
+@pytest.mark.slow  # compiles for ten seconds
 def test_a_loss_of_ones_own():
     X, y = load_diabetes(return_X_y=True)
     model = sklearn.clone(df.ERMRegressor(loss=LogCosh(), lam=1e-2, random_state=0)).fit(X, y / 100)

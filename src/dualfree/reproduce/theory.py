@@ -18,7 +18,7 @@ import numpy as np
 
 from .._checks import Array
 from .._optional import require
-from .._threads import blas_threads
+from .._threads import one_blas_thread
 from .._version import __version__
 from ..io import written_in_place
 from ..problem import Problem
@@ -76,7 +76,7 @@ def measure(data: PaperData, loss: str, seed: int, epochs: int, folder: Path) ->
         folder.mkdir(parents=True, exist_ok=True)
         problem = Problem(data.X, data.y, loss=loss, lam=1.0 / data.X.shape[0])
         potential = Potential(problem)
-        with blas_threads():
+        with one_blas_thread():
             rows = [*_uniform(problem, potential, seed, epochs), *_adaptive(problem, potential, seed, epochs)]
         frame = pandas.DataFrame(rows)
         for name, value in (("seed", seed), ("loss", loss), ("synthetic", data.synthetic), ("data_label", data.label)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import Array, finite_vector, one_of, real_number, whole_number
-from .._threads import blas_threads
+from .._threads import one_blas_thread
 from ..problem import Problem
 from ..result import Result
 from .adfsdca import AdfSdca
@@ -114,7 +114,7 @@ def solve(
         callback=callback,
         evaluate_every=evaluate_every,
     )
-    with blas_threads():
+    with one_blas_thread():
         return run.go(alpha, intercept)
 
 

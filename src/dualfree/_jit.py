@@ -30,7 +30,14 @@ REASSOCIATE = frozenset({"reassoc", "contract"})
 def _source_stamp() -> tuple[tuple[str, int, int], ...]:
     root = Path(__file__).parent
     stamp = []
-    for folder in (root, root / "losses", root / "sampling", root / "solvers", root / "multinomial"):
+    for folder in (
+        root,
+        root / "losses",
+        root / "sampling",
+        root / "solvers",
+        root / "multinomial",
+        root / "io" / "kernels",
+    ):
         for entry in os.scandir(folder):
             if entry.name.endswith(".py"):
                 status = entry.stat()

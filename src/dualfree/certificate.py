@@ -32,6 +32,7 @@ import numpy as np
 from . import rows as _rows
 from ._checks import Array, finite_matrix, real_number
 from ._jit import kernel
+from ._threads import one_blas_thread
 from .dual_domain import Balance, project
 from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms, residual
 from .problem import Problem, slope_sum
@@ -156,7 +157,8 @@ def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None)
     balance = project(problem, dual_point, feasible)
     sums, scratch = np.empty(problem.d), np.empty(problem.d)
     error = problem.sum_rows_into(feasible, sums, scratch)
-    with np.errstate(over="ignore", invalid="ignore"):  # any w is allowed; what overflows is certified as infinite
+    # any w is allowed; what overflows is certified as infinite
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         return bound_gap(problem, vector, b, feasible, balance, z, sums, error, scratch, final=True)
 
 

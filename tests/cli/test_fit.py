@@ -252,6 +252,16 @@ def test_every_option_has_a_help_text():
                 assert parameter.help, f"{name} {parameter.opts}"
 
 
+def test_examples_in_the_help_keep_their_lines(dualfree):
+    from dualfree.cli.app import cli
+
+    for name in cli.commands:
+        text = dualfree(name, "--help").out
+        assert "\\b" not in text
+        if "Example" in text:
+            assert f"\n    dualfree {name} " in text
+
+
 def test_version(dualfree):
     assert df.__version__ in dualfree("--version").out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def test_the_page_opens_offline_and_holds_everything(made: Reproduction) -> None
     assert "½(wᵀx − y)²" in text
 
 
-def test_more_seeds_add_to_what_is_there(made: Reproduction, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_seeds_add_to_what_is_there() -> None:
     names = {run.file_stem("f") for run in TINY.runs()}
     more = Plan("tiny", 50, 40, 2, 2, seeds=3, epochs=6, strengths=(Strength(1.0),))
     assert names < {run.file_stem("f") for run in more.runs()}
@@ -125,9 +126,12 @@ def test_a_folder_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_the_command_interrupted_and_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    made: Reproduction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    shutil.copytree(made.out, tmp_path, dirs_exist_ok=True)
     monkeypatch.setattr(paper.Plan, "of", classmethod(lambda cls, mode, seeds=None: TINY))
+    monkeypatch.setattr(paper, "write_paper_page", lambda *parts: None)  # drawn once is enough
+    monkeypatch.setattr(runs, "solve_run", lambda *parts: pytest.fail("a stored run was run again"))
     arguments = ["reproduce", "--out", str(tmp_path), "--no-download", "--json"]
     with monkeypatch.context() as patch:
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 
@@ -27,4 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ImportError as error:
         print(f"dualfree: {error}. Install what the command needs with: pip install 'dualfree[cli]'", file=sys.stderr)
         sys.exit(2)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows no λ shows a question mark instead of failing
     sys.exit(run(arguments))

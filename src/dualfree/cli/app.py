@@ -27,7 +27,12 @@ _EXITS = "\n".join(f"  {status:<4} {meaning}" for status, meaning in exits.MEANI
 
 
 class _Group(click.Group):
-    """Lists the commands in the order in which they are used."""
+    """Lists the commands in the order in which they are used, and keeps the line breaks of their examples."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        # click marks a paragraph that must not be wrapped by a backspace; docstrings here spell it out.
+        cmd.help = (cmd.help or "").replace("\\b\n", "\b\n")
+        super().add_command(cmd, name)
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.commands)

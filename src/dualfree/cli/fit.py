@@ -42,9 +42,7 @@ from .trace_file import TRACE_SUFFIXES, write_trace
 )
 @click.option("--trace", metavar="FILE", type=click.Path(), help="Write the history here (.parquet, .csv or .jsonl).")
 @click.option("--warm-start", metavar="MODEL", type=click.Path(), help="Begin where this model ended.")
-@click.option(
-    "--no-dual", is_flag=True, help="Leave the dual vectors out of the model: a smaller file, a looser certificate."
-)
+@click.option("--no-dual", is_flag=True, help="Leave the dual vectors out of the model: a smaller file, a longer fit.")
 @training_data_options
 @reading_options
 @json_option

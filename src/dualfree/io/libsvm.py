@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse
 
 from .._checks import Array
-from . import _libsvm_kernel as kernel
 from .errors import DataError, shown
+from .kernels import libsvm_scan as kernel
 from .streams import Progress, Source, open_source
 
 MAX_FEATURES = 100_000_000

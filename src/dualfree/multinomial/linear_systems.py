@@ -20,6 +20,7 @@ import numpy as np
 import scipy.linalg
 
 from .._checks import Array
+from ..solvers.newton import _solve_positive
 from .passes import Passes
 from .problem import MultinomialProblem
 
@@ -92,20 +93,6 @@ class ExactStep:
             total[np.ix_(ones, ones)] += max(float(total[ones, ones].sum()), 1e-300) / K
         total[np.arange(K * D), np.arange(K * D)] += penalised.ravel()
         return total
-
-
-def _solve_positive(matrix: Array, right: Array) -> Array:
-    """Solve a positive definite system whose unknowns may have very different scales."""
-    scale = np.sqrt(np.maximum(matrix.diagonal(), np.finfo(float).tiny))
-    scaled = matrix / scale[:, None] / scale[None, :]
-    ridge = 0.0
-    while True:
-        try:
-            factor = scipy.linalg.cho_factor(scaled + ridge * np.eye(right.size), lower=True, check_finite=False)
-            break
-        except scipy.linalg.LinAlgError:
-            ridge = max(1e-14, 100 * ridge)  # rounding made it indefinite; any positive definite matrix still descends
-    return np.asarray(scipy.linalg.cho_solve(factor, right / scale, check_finite=False) / scale)
 
 
 class GramPreconditioner:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import Array, real_number, whole_number
+from .._threads import one_blas_thread
 from ..result import Result
 from ..solvers import State
 from ..status import Status
@@ -90,7 +91,8 @@ def solve_multinomial(
         callback,
     )
     try:
-        return run.go(warm_start)
+        with one_blas_thread():  # the threads share passes over the data, not products of matrices
+            return run.go(warm_start)
     finally:
         run.passes.close()
 

@@ -37,6 +37,7 @@ def gap_figure(frame: Any, folder: Path, data: str, loss: str) -> str:
             axis.set_ylim(floor, 3.0)
             if axis_name != "epoch":
                 axis.set_xscale("log")
+            axis.minorticks_off()
             axis.set_xlabel(title)
             axis.grid(alpha=0.3)
             if column == 0:

@@ -57,12 +57,15 @@ def curve(frame: Any, column: str = "relative_gap") -> Curve:
     last = int(frame["epoch"].max())
     runs: dict[str, list[Array]] = {name: [] for name in ("passes", "seconds", column)}
     statuses = []
-    for _, run in frame.groupby("seed"):
-        run = run.drop_duplicates("epoch").set_index("epoch").sort_index()
-        filled = run.reindex(range(last + 1)).ffill()
-        statuses.append(str(run["status"].iloc[0]))
+    seeds = frame["seed"].to_numpy()
+    epochs = frame["epoch"].to_numpy()
+    for seed in np.unique(seeds):
+        mine = np.flatnonzero(seeds == seed)
+        mine = mine[np.argsort(epochs[mine], kind="stable")]
+        filled = mine[np.searchsorted(epochs[mine], np.arange(last + 1), side="right") - 1]
+        statuses.append(str(frame["status"].iloc[mine[0]]))
         for name, values in runs.items():
-            values.append(filled[name].to_numpy(dtype=np.float64))
+            values.append(frame[name].to_numpy(dtype=np.float64)[filled])
     gaps = np.array(runs[column])
     return Curve(
         np.arange(last + 1, dtype=np.float64),

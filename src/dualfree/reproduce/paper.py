@@ -179,7 +179,8 @@ def _report(
         claims.capped_plus_claim(main, sensitivity),
         claims.cost_claim(main),
     ]
-    seconds = time.perf_counter() - began
+    each = traces.groupby(["study", "data", "loss", "strength", "method", "seed"])[["seconds", "evaluation_seconds"]]
+    seconds = float(each.max().to_numpy().sum())  # also of runs that an earlier call had stored
     _write_claims(folder, plan, data, verdicts)
     write_paper_page(folder, plan, data, complete, main, sensitivity, checks, kept, speed, verdicts, seconds)
     return Reproduction(folder, verdicts, data, traces, time.perf_counter() - began)

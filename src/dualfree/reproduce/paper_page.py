@@ -46,7 +46,7 @@ def write_paper_page(
         + "".join(f", {e} for adfSDCA on {d}" for d, e in plan.slow_epochs)
         + f", until a relative gap of {plan.tol:g}. Data: {labels}. "
         + (f"λ is a multiple of 1/n with the n of the part ({plan.rows:,}). " if plan.rows else "")
-        + f"This took {seconds:.0f} s on {machine()}."
+        + f"The runs took {seconds:.0f} s, certificates included, on {machine()}."
     )
     page.section("The claims")
     page.claims(verdicts)

@@ -75,6 +75,8 @@ def new_figure(width: float, height: float) -> Any:
 def save(figure: Any, folder: Path, name: str) -> str:
     """Write PNG and SVG; return the name."""
     matplotlib = require("matplotlib", "report")
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # the layout is found: it need not be sought again for each format
     for suffix in ("png", "svg"):
         # A fixed salt and no date: the same traces give the same bytes.
         with (

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import Array, finite_vector, one_of, real_number, whole_number
+from .._threads import one_blas_thread
 from ..problem import Problem
 from ..result import Result
 from .adfsdca import AdfSdca
@@ -113,7 +114,8 @@ def solve(
         callback=callback,
         evaluate_every=evaluate_every,
     )
-    return run.go(alpha, intercept)
+    with one_blas_thread():
+        return run.go(alpha, intercept)
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -104,14 +104,14 @@ class Auto(Solver):
         rate = math.log(gap_before / gap) / max(1e-9, passes - passes_before) if gap > 0 else math.inf
         left = math.log(gap / max(target, 1e-15 * self.problem.at_zero)) / rate if rate > 0 else math.inf
         newton = Newton.suits(self.problem)
-        if InteriorPoint.suits(self.problem):
-            if isinstance(self.active, InteriorPoint):
-                gaps = [gap for _, gap in self.history[self.since :]]
-                if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
-                    self._change(ProxSdca)
-                    self.settled = True
-            elif left * self._epoch_cost() > _INTERIOR_STEPS * self._newton_cost:
-                self._change(InteriorPoint)
+        if isinstance(self.active, InteriorPoint):
+            gaps = [gap for _, gap in self.history[self.since :]]
+            if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
+                self._change(ProxSdca)
+                self.settled = True
+            return
+        if InteriorPoint.suits(self.problem) and left * self._epoch_cost() > _INTERIOR_STEPS * self._newton_cost:
+            self._change(InteriorPoint)
             return
         if newton and Newton.direct(self.problem):
             if left * self._epoch_cost() > _NEWTON_STEPS * self._newton_cost:

@@ -35,6 +35,8 @@ _DIVERGED = 1e4
 # A gap that no evaluation improves any more is at the precision of the iteration itself.
 _STALL_EVALUATIONS = 12
 _STALL_RELATIVE_GAP = 1e-10
+# A gap that has shrunk to less than this part since the last evaluation is on its way, however much of it is rounding.
+_STILL_IMPROVING = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +242,11 @@ class Run:
             return Status.DIVERGED, f"The gap grew to {gap:.1e}. " + self.solver.instead
         small = certificate.relative_gap < _STALL_RELATIVE_GAP
         rounded = math.isfinite(gap) and certificate.rounding >= 0.5 * gap and self.epoch > 0
-        if small and rounded:
+        gaps = [entry.gap for entry in self.trace]
+        # The smaller bound may be all rounding while the other one, and the point, still get better by the epoch.
+        if small and rounded and gap > _STILL_IMPROVING * gaps[-2]:
             return Status.STALLED, ""
         # One of the two alone may pass: a point may be hard to certify (α at the ends of the domain) and the next one not.
-        gaps = [entry.gap for entry in self.trace]
         if (small or rounded) and len(gaps) > _STALL_EVALUATIONS:
             before, recent = gaps[:-_STALL_EVALUATIONS], gaps[-_STALL_EVALUATIONS:]
             if min(recent) > 0.99 * min(before):

@@ -8,8 +8,8 @@ programme, and its optimum is where, with multipliers 0 ≤ β_j ≤ c_j,
     β_j q_j = 0,   (c_j − β_j) ξ_j = 0.
 
 Mehrotra's predictor–corrector method follows the path where both products are μ instead of 0, μ → 0. Each step solves a
-system with the matrix (1/n) Σ D_i x_i x_iᵀ + λ I, D_i = Σ 1/(q_j/β_j + ξ_j/(c_j − β_j)): the Hessian of Newton's method with other
-curvatures. Some twenty steps end at the optimum, however badly the data are scaled. One epoch is one step.
+system with the matrix (1/n) Σ D_i x_i x_iᵀ + λ I, D_i = Σ 1/(q_j/β_j + ξ_j/(c_j − β_j)): the Hessian of Newton's method with
+other curvatures. Some twenty steps end at the optimum, however badly the data are scaled. One epoch is one step.
 """
 
 from __future__ import annotations

@@ -12,12 +12,10 @@ X·direction is formed once. The intercept is one more variable, without a penal
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from threadpoolctl import ThreadpoolController
 
 from .. import rows as _rows
 from .._checks import Array
@@ -70,9 +68,8 @@ class Newton(Solver):
         return self.problem.n
 
     def visit(self, count: int) -> None:
-        """Make one Newton step, on one thread: BLAS would take all cores and, on small matrices, lose by it."""
-        with _threadpools().limit(limits=1, user_api="blas"):
-            self._step()
+        """Make one Newton step."""
+        self._step()
 
     def _step(self) -> None:
         problem, b = self.problem, self.intercept
@@ -171,11 +168,6 @@ class Newton(Solver):
         hessian /= n
         hessian[np.arange(d), np.arange(d)] += problem.lam
         return hessian
-
-
-@cache
-def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through all loaded libraries: once is enough
 
 
 def _solve_positive(hessian: Array, gradient: Array) -> Array:

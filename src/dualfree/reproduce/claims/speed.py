@@ -62,6 +62,12 @@ def outperforms(rows: Sequence[Mapping[str, Any]], id: str, name: str, judged: s
         more, other_verdict, numbers = _against(rows, other)
         text += f" Against {look(other).label}, the stronger baseline: {other_verdict}. {more}"
         measured |= {f"{other}: {key}": value for key, value in numbers.items()}
+    own = [row for row in rows if row["baseline"] == judged and row["epoch_factor_with_P_minus_D"] is not None]
+    changed = sum((row["factor"]["epoch"] > 1) != (row["epoch_factor_with_P_minus_D"] > 1) for row in own)
+    measured["winner_changes_with_P_minus_D"] = [changed, len(own)]
+    text += (
+        f" With P(w) − D(α) instead of the certified gap, {changed} of {len(own)} comparisons in epochs change sides."
+    )
     return Claim(
         id=id,
         claim=f"All adaptive variants (adfSDCA, adfSDCA+) out-perform {name}.",

@@ -81,7 +81,7 @@ def theorem_claims(theory: Any) -> list[Claim]:
         Claim(
             id="optimal-probabilities",
             claim="p_i ∝ √(v_i γ + nλ²) |κ_i| maximises Θ(κ, p).",
-            where="lemma 2 and equation (7)",
+            where="lemma 1 and equation (8)",
             verdict=HOLDS if kkt < 1e-9 and best_other <= 1.0 + _ROUNDING else NOT,
             sentence=f"At {len(adaptive)} residual vectors κ of real runs the KKT conditions hold to {kkt:.0e}. Of 12 other "
             f"distributions each, near and far, the best has {best_other:.6f} times Θ(κ, p*). The data have rows of "

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import device, kernel
-from ._decimal import EXACT_POWERS, LARGEST_EXPONENT, to_double
+from ..._jit import device, kernel
+from .decimal import EXACT_POWERS, LARGEST_EXPONENT, to_double
 
 # Why the scan stopped.
 DONE, NO_ROOM, BROKEN = 0, 1, 2

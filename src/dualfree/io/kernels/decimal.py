@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import device
+from ..._jit import device
 
 UNDECIDED = np.nan
 """Not a number that text can spell here: the grammar has no "nan"."""

@@ -217,7 +217,8 @@ def test_keyboard_interrupt_returns_the_best_point(epoch: int) -> None:
 
 
 _INTERRUPTED = """
-import numpy as np, dualfree as df
+import signal, numpy as np, dualfree as df
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process begins with SIGINT ignored
 X = np.random.default_rng(0).normal(size=(2000, 30))
 problem = df.Problem(X, X[:, 0] > 0, "logistic", 1e-12)
 ready = lambda state: print("ready", flush=True) if state.epoch == 1 else None

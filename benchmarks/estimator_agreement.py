@@ -6,8 +6,8 @@ Prints, for each data set and estimator, the largest difference of a coefficient
 that exceeds 1) over dense and sparse X, with and without intercept, sample weights and class weights. Columns are scaled
 unless --raw is given. LIBLINEAR penalises the intercept, so it is asked without one; the hinge and the ε-insensitive loss
 with an intercept are compared with LIBSVM, which does not penalise it, but keeps its kernel in float32: agreement ends at
-about 1e-6 there (and on raw data it hardly ever ends, so it is left out). (LIBLINEAR's dual solver is asked for tol=1e-9; at 1e-12 it stops working.) Fits of scikit-learn that end at
-max_iter are counted in the last column and not compared.
+about 1e-6 there (and on raw data it hardly ever ends, so it is left out). LIBLINEAR's dual solver is asked for tol=1e-9;
+at 1e-12 it stops working. Fits of scikit-learn that end at max_iter are counted in the last column and not compared.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import pytest
 import dualfree
 
 PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
+README = Path(__file__).parents[2] / "README.md"
 END = "---end-of-command---"
 
 
@@ -56,9 +57,10 @@ def shell(tmp_path):
     return run
 
 
-def test_session(shell):
-    steps = list(session(PAGE.read_text(encoding="utf-8")))
-    assert len(steps) >= 12
+@pytest.mark.parametrize(("page", "least"), [(PAGE, 12), (README, 4)], ids=["page", "readme"])
+def test_session(shell, page, least):
+    steps = list(session(page.read_text(encoding="utf-8")))
+    assert len(steps) >= least
     outputs, errors = shell([command for command, _ in steps])
     assert errors == ""
     for (command, shown), found in zip(steps, outputs, strict=False):

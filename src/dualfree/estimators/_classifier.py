@@ -12,6 +12,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._checks import Array
+from ..certificate import Certificate
 from ..losses import Loss
 from ..multinomial import MultinomialCertificate
 from ..problem import Problem
@@ -62,7 +63,8 @@ class CertifiedClassifier(ClassifierMixin, CertifiedModel):  # type: ignore[misc
         X, y = self._checked_data(X, y)
         classes, own, weights = self._checked_classes(X, y, sample_weight)
         problems = self._problems(X, own, weights, self._class_weights(classes, own, weights))
-        go_on = self.warm_start and np.array_equal(getattr(self, "classes_", None), classes)
+        before = getattr(self, "classes_", None)
+        go_on = self.warm_start and before is not None and np.array_equal(before, classes)
         self.classes_ = classes
         progress = Progress.begin(self, self._problem_names(problems), X, y, sample_weight)
         self._fit_problems(problems, self._starts(problems, go_on), self._settings(), progress)
@@ -180,13 +182,14 @@ class CertifiedClassifier(ClassifierMixin, CertifiedModel):  # type: ignore[misc
         scores = self._scores(X)
         rounding = self._float32_rounding(X)
         scores64 = scores.astype(np.float64)
-        if scores.shape[1] == 1:
-            certain = np.abs(scores64[:, 0]) > self.certificate_.score_bound(X) + rounding
-        elif isinstance(self.certificate_, MultinomialCertificate):
+        claimed = self.certificate_
+        if isinstance(claimed, MultinomialCertificate):
             second, first = np.partition(scores64, -2, axis=1)[:, -2:].T
-            certain = first - second > self.certificate_.difference_bound(X) + 2 * rounding
+            certain = first - second > claimed.difference_bound(X) + 2 * rounding
+        elif isinstance(claimed, Certificate):
+            certain = np.abs(scores64[:, 0]) > claimed.score_bound(X) + rounding
         else:
-            bounds = np.column_stack([certificate.score_bound(X) for certificate in self.certificate_])
+            bounds = np.column_stack([certificate.score_bound(X) for certificate in claimed])
             bounds += rounding[:, None]
             row, winner = np.arange(scores.shape[0]), scores.argmax(axis=1)
             least = scores64[row, winner] - bounds[row, winner]

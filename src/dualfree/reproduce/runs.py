@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .._optional import require
 from ..io import written_in_place
@@ -88,7 +87,6 @@ def cost(run: Run, data: PaperData) -> float:
     return run.epochs * per_epoch + 1e5
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
 def execute(runs: Sequence[Run], data: Mapping[str, PaperData], store: Store, work: Work) -> Any:
     """Do the runs that are not stored yet, on one thread; return all traces as one DataFrame."""
     pandas = require("pandas", "report")

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from .._checks import Array
 from .._optional import require
+from .._threads import one_blas_thread
 from .._version import __version__
 from ..io import written_in_place
 from ..problem import Problem
@@ -68,7 +68,6 @@ class Potential:
         return self(alpha, w) + float(p @ (change_a + change_b))
 
 
-@threadpool_limits.wrap(limits=1, user_api="blas")
 def measure(data: PaperData, loss: str, seed: int, epochs: int, folder: Path) -> Any:
     """Return the checks of one data set, loss and seed at λ = 1/n; stored, and read again the next time."""
     pandas = require("pandas", "report")
@@ -77,7 +76,8 @@ def measure(data: PaperData, loss: str, seed: int, epochs: int, folder: Path) ->
         folder.mkdir(parents=True, exist_ok=True)
         problem = Problem(data.X, data.y, loss=loss, lam=1.0 / data.X.shape[0])
         potential = Potential(problem)
-        rows = [*_uniform(problem, potential, seed, epochs), *_adaptive(problem, potential, seed, epochs)]
+        with one_blas_thread():
+            rows = [*_uniform(problem, potential, seed, epochs), *_adaptive(problem, potential, seed, epochs)]
         frame = pandas.DataFrame(rows)
         for name, value in (("seed", seed), ("loss", loss), ("synthetic", data.synthetic), ("data_label", data.label)):
             frame.insert(0, name, value)

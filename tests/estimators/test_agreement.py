@@ -32,6 +32,14 @@ def weights_for(y):
     return weights
 
 
+def in_numbers(class_weight, y, weights):
+    """ "balanced" as a dictionary: before version 1.7 scikit-learn did not count rows by their weights."""
+    if class_weight is None:
+        return None
+    counts = np.bincount(y, weights=weights)
+    return dict(enumerate(counts.sum() / (counts.size * counts)))
+
+
 def assert_same(ours, theirs, tol=1e-6):
     reference = np.atleast_2d(theirs.coef_)
     assert np.abs(np.atleast_2d(ours.coef_) - reference).max() <= tol * max(1.0, np.abs(reference).max())
@@ -54,7 +62,7 @@ def test_logistic_regression(name, raw, intercept, class_weight):
     for weights, matrix in ((None, X), (weights_for(y), scipy.sparse.csr_matrix(X))):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # newton-cholesky says that rounding ends its line search
-            reference.fit(X, y, sample_weight=weights)
+            reference.set_params(class_weight=in_numbers(class_weight, y, weights)).fit(X, y, sample_weight=weights)
         ours = df.LogisticRegression(**parameters, **EXACT).fit(matrix, y, sample_weight=weights)
         assert_same(ours, reference)
         np.testing.assert_allclose(ours.predict_proba(matrix), reference.predict_proba(X), atol=1e-5)
@@ -84,7 +92,7 @@ def test_linear_svc(name, loss, class_weight):
     parameters = {"fit_intercept": False, "class_weight": class_weight, "loss": loss}
     reference = svm.LinearSVC(dual=loss == "hinge", tol=1e-10, max_iter=100000, random_state=0, **parameters)
     for weights, matrix in ((None, X), (weights_for(y), scipy.sparse.csc_matrix(X))):
-        reference.fit(X, y, sample_weight=weights)
+        reference.set_params(class_weight=in_numbers(class_weight, y, weights)).fit(X, y, sample_weight=weights)
         assert_same(df.LinearSVC(**parameters, **EXACT).fit(matrix, y, sample_weight=weights), reference)
 
 

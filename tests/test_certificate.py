@@ -59,6 +59,8 @@ def cases(draw: Any, losses: list[str] = LOSSES, forms: list[str] = FORMS) -> df
 @given(problem=cases(), solver=st.integers(0, 100), epochs=st.sampled_from([1, 2, 5, 40]), seed=st.integers(0, 99))
 def test_gap_holds_at_every_evaluation(problem: df.Problem, solver: int, epochs: int, seed: int) -> None:
     able = solvers_of(problem.loss.name)
+    if isinstance(problem.X, np.ndarray) and problem.X.dtype == np.float64:
+        able = [*able, "auto"]  # all its methods would take long to compile for each form
     reference = Reference(problem)
     evaluations = []
 
@@ -126,6 +128,15 @@ def test_gaps_below_1e_20_are_true() -> None:
         result = df.solve(problem, "prox-sdca", tol=0.0, random_state=0)
         assert 0 < result.certificate.gap < 1e-20 * problem.at_zero
         assert result.certificate.gap >= Reference(problem).suboptimality(result.w)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_sums_over_many_rows(loss: str) -> None:
+    """More rows than one block of the blocked sums."""
+    problem = make_problem(loss, n=2500, d=2, lam=1e-3, weights="random", fit_intercept=True)
+    result = df.solve(problem, "prox-sdca", tol=0.0, max_epochs=300, random_state=0)
+    assert result.certificate.relative_gap < 1e-15
+    assert_certificate_holds(problem, Reference(problem), result.w, result.intercept, result.certificate)
 
 
 EXTREMES = [
@@ -258,6 +269,33 @@ def test_without_alpha_the_gradient_decides() -> None:
     w = np.random.default_rng(1).normal(size=problem.d)
     bound = float(np.sum(problem.gradient(w) ** 2)) / (2 * problem.lam)
     assert df.certify(problem, w).gap == pytest.approx(bound, rel=1e-9)
+
+
+def test_score_bound() -> None:
+    """‖x‖ · distance + what is not known of b, for each row; an empty row's score is b whatever w is."""
+    problem = make_problem("logistic", fit_intercept=True)
+    known = df.solve(problem, tol=1e-6, random_state=0).certificate
+    rows = np.array([[3.0, 0.0, 4.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    right = [5.0 * known.distance_bound + known.intercept_bound, known.intercept_bound]
+    assert np.allclose(known.score_bound(rows), right, rtol=1e-9)
+    unknown = df.certify(make_problem("hinge"), np.full(4, 1e200))
+    assert unknown.gap == math.inf
+    assert known.score_bound(rows).dtype == np.float64
+    assert unknown.score_bound(rows).tolist() == [math.inf, 0.0]
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+def test_intercept_bound_where_it_is_sharp(loss: str) -> None:
+    """All rows that count are one number c: w and b make up for each other, and |b − b*| = c ‖w − w*‖, the most it can be."""
+    c, away = 3.0, 1e-3
+    y = np.tile([1.0, -1.0, 1.0, 1.0, -1.0, 1.0], 10)
+    weights = np.repeat([1.0, 0.0], [6, 54])
+    problem = df.Problem(c * weights[:, None], y, loss, 0.1, sample_weight=weights, fit_intercept=True)
+    best = problem.best_intercept(np.zeros(60))  # w* = 0
+    alpha = -problem.residuals(np.zeros(1), np.zeros(60), best)
+    certificate = df.certify(problem, [away], best - c * away, alpha)
+    assert away <= certificate.distance_bound <= away * (1 + 1e-6)
+    assert c * away <= certificate.intercept_bound <= 2 * c * away
 
 
 def test_sources() -> None:

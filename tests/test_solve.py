@@ -115,13 +115,11 @@ def test_shapes_of_any_kind(n: int) -> None:
 def test_every_form_of_the_data_gives_the_same_answer(form: str) -> None:
     problem = make_problem("logistic", form=form, fit_intercept=True)
     right = make_problem("logistic", fit_intercept=True)
+    best = float(Reference(right).optimum[2])
+    tolerance = 1e-6 if "32" in form else 1e-9  # rounded to float32, the data are other data
     for solver in SOLVERS:
         result = df.solve(problem, solver, tol=1e-9, max_epochs=20_000, random_state=0)
-        # the data of float32 problems are other data
-        tolerance = 1e-9 if "32" not in form else 1e-6
-        assert right.primal(result.w, result.intercept) == pytest.approx(
-            Reference(right).optimum[2].__float__(), rel=tolerance
-        )
+        assert right.primal(result.w, result.intercept) == pytest.approx(best, rel=tolerance)
 
 
 def test_real_data() -> None:
@@ -219,7 +217,8 @@ def test_keyboard_interrupt_returns_the_best_point(epoch: int) -> None:
 
 
 _INTERRUPTED = """
-import numpy as np, dualfree as df
+import signal, numpy as np, dualfree as df
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process begins with SIGINT ignored
 X = np.random.default_rng(0).normal(size=(2000, 30))
 problem = df.Problem(X, X[:, 0] > 0, "logistic", 1e-12)
 ready = lambda state: print("ready", flush=True) if state.epoch == 1 else None
@@ -352,7 +351,7 @@ def test_trace() -> None:
     assert np.all(np.diff(trace.evaluation_seconds) > 0)
     assert np.allclose(np.diff(trace.passes), 4.0)  # two epochs of n visits and a scan
     assert trace.gap[-1] == result.certificate.gap
-    assert np.all(trace.gap >= trace.primal - trace.dual - 1e-12 * trace.primal) or np.all(trace.dual <= trace.primal)
+    assert np.all(trace.dual <= trace.primal)
     assert set(trace.phase) == {"adfsdca+"}
     quantiles = np.array([entry.residual_quantiles for entry in trace])
     assert np.all(np.diff(quantiles, axis=1) >= 0)

@@ -99,8 +99,10 @@ class Certificate:
         rows = _rows.as_rows(matrix)
         norms = np.sqrt(_rows.squared_norms(rows))
         lengths = np.diff(matrix.indptr) if len(rows) == 3 else matrix.shape[1]
-        rounding = (lengths + 4.0) * _EPS * norms * self.weight_norm
-        return np.asarray((norms * self.distance_bound + self.intercept_bound + rounding) * (1 + 8 * _EPS))
+        per_unit = self.distance_bound + (lengths + 4.0) * _EPS * self.weight_norm  # the rounding of x·w included
+        spread = np.zeros_like(norms)
+        np.multiply(norms, per_unit, out=spread, where=norms > 0)  # an empty row has none, whatever is known of w
+        return np.asarray((spread + self.intercept_bound) * (1 + 8 * _EPS))
 
     def __str__(self) -> str:
         return (

@@ -61,7 +61,7 @@ class RidgeCV(Ridge):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = RidgeCV(alphas=[0.01, 0.1, 1.0], random_state=0).fit(X, y)
     >>> model.alpha_, model.scores_.shape
-    (0.1, (5, 3))
+    (0.01, (5, 3))
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

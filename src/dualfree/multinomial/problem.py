@@ -54,7 +54,7 @@ class MultinomialProblem:
     >>> import numpy as np
     >>> from dualfree.multinomial import MultinomialProblem
     >>> problem = MultinomialProblem(np.eye(3), ["a", "b", "c"], lam=0.1)
-    >>> round(problem.primal(np.zeros((3, 3)), np.zeros(3)), 6) == round(np.log(3), 6)
+    >>> bool(np.isclose(problem.primal(np.zeros((3, 3)), np.zeros(3)), np.log(3)))
     True
     """
 

@@ -67,23 +67,21 @@ def compare(solver, pieces, labels):
 
 
 def main():
-    """Print a line for each of scikit-learn's solvers."""
+    """Print a line for each of scikit-learn's solvers, and return what they say."""
     pieces, labels = texts()
     about_cancer = np.where(labels == "breast_cancer", "cancer", "other")  # scikit-learn's liblinear takes two classes
-    columns = None
+    rows = []
     for solver in ("lbfgs", "saga", "liblinear"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # scikit-learn's solvers, where they stop early
             row = compare(solver, pieces, about_cancer if solver == "liblinear" else labels)
-        if columns is None:
-            columns = list(row)
-            print("  ".join(columns))
-        print(
-            "  ".join(
-                f"{row[name]:.3g}".rjust(len(name)) if name != "solver" else row[name].ljust(9) for name in columns
-            )
-        )
+        rows.append(row)
+    names = list(rows[0])
+    print("  ".join(name.rjust(9) for name in names))
+    for row in rows:
+        print("  ".join((row[n] if n == "solver" else f"{row[n]:.3g}").rjust(max(9, len(n))) for n in names))
     print("\nliblinear's probabilities differ a little more: it penalises the intercept, dualfree never does.")
+    return rows
 
 
 if __name__ == "__main__":

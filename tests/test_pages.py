@@ -42,10 +42,3 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
-
-
-def test_migration_example():
-    import runpy
-
-    example = runpy.run_path(str(ROOT / "examples" / "text_pipeline_migration.py"))
-    assert example["main"]() < 1e-5

@@ -6,11 +6,16 @@ sooner; on a busy machine a dot product of 50,000 numbers can then take millisec
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+_lock = threading.Lock()
+_inside: list[Any] = []  # one entry per context that is open; the first one holds the limits to restore
 
 
 @cache
@@ -18,7 +23,19 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()  # looks through all loaded libraries: once is enough
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS runs on one thread."""
-    limits: AbstractContextManager[Any] = _controller().limit(limits=1, user_api="blas")
-    return limits
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """A context in which BLAS runs on one thread.
+
+    The limit is the process's, and contexts of several threads overlap: the first one in sets it, the last one out lifts it.
+    """
+    with _lock:
+        _inside.append(None if _inside else _controller().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            limiter = _inside[0]
+            _inside.pop()
+            if not _inside:
+                limiter.restore_original_limits()

@@ -13,6 +13,7 @@ from problems import CORNERED, FORMS, LOSSES, SMOOTH, SOLVERS, WEIGHTS, dense, m
 from reference import Reference, mp
 
 import dualfree as df
+from dualfree.dual_domain import project
 from dualfree.losses import Huber, SmoothedHinge
 
 
@@ -269,6 +270,26 @@ def test_without_alpha_the_gradient_decides() -> None:
     w = np.random.default_rng(1).normal(size=problem.d)
     bound = float(np.sum(problem.gradient(w) ** 2)) / (2 * problem.lam)
     assert df.certify(problem, w).gap == pytest.approx(bound, rel=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared_hinge", "huber", "epsilon_insensitive"])
+def test_an_alpha_outside_the_dual_domain_is_brought_back(loss: str, fit_intercept: bool) -> None:
+    """Any α will do: it is projected first, so that P − D is finite."""
+    problem = make_problem(loss, weights="zeros", fit_intercept=fit_intercept)
+    wild = 100.0 * np.random.default_rng(0).normal(size=problem.n)
+    feasible = np.empty(problem.n)
+    balance = project(problem, wild, feasible)
+    assert math.isfinite(problem.dual(feasible))
+    assert not feasible[problem.sample_weight == 0].any()
+    assert balance.excess <= 1e-12
+    if fit_intercept:
+        assert abs(math.fsum(feasible)) <= 1e-12
+    else:
+        inside = np.empty(problem.n)
+        project(problem, feasible, inside)
+        assert np.array_equal(inside, feasible)
+    assert math.isfinite(df.certify(problem, np.zeros(problem.d), 0.0, wild).gap)
 
 
 def test_score_bound() -> None:

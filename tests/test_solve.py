@@ -253,7 +253,7 @@ def test_tol_zero_ends(solver: str, fit_intercept: bool) -> None:
     problem = make_problem("logistic", n=25, lam=0.1, fit_intercept=fit_intercept, weights="random")
     result = df.solve(problem, solver, tol=0.0, max_epochs=100_000, random_state=0)
     assert result.status is df.Status.STALLED
-    assert result.n_epochs < 20_000
+    assert result.n_epochs < 200
     assert result.certificate.relative_gap < 1e-13
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reference import Reference
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 
 import dualfree as df
@@ -39,3 +40,15 @@ def test_the_tube_on_raw_data(epsilon, intercept):
     X, y = load_diabetes(return_X_y=True)
     problem = df.Problem(X * 1000.0 ** np.linspace(-1, 1, 10), y, EpsilonInsensitive(epsilon), 1e-3, None, intercept)
     assert run(problem, 1e-9).status is df.Status.CONVERGED
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
+def test_the_optimum_to_many_digits(loss, intercept):
+    X, y = load_breast_cancer(return_X_y=True)
+    rows = np.arange(0, 569, 12)
+    X, y = X[rows, :4], y[rows]
+    problem = df.Problem(X, y if loss == "hinge" else X[:, 0] / 10 + y, loss, 1e-2, np.arange(rows.size) % 3, intercept)
+    w = np.array([float(v) for v in Reference(problem).optimum[0]])
+    for result in (run(problem, 0.0), df.solve(problem, tol=0, random_state=0)):
+        np.testing.assert_allclose(result.w, w, atol=1e-9 * np.abs(w).max())

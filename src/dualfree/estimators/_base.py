@@ -113,15 +113,17 @@ class CertifiedModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- what is certain --------------------------------------------------------------------------------------------
 
-    def _float32_rounding(self, X: Any) -> Array:
-        """Bound how far rounding moves a score x·w + b that is computed in float32; zero for float64.
+    def _rounding(self, X: Any, scores: Array) -> Array:
+        """Bound what rounding adds to the certificate's bounds of the given scores x·w + b, in their shape.
 
-        The rounding of float64 is a part of the certificate's own bounds.
+        Those bounds cover the products x·w of float64, not the addition of b, and nothing that is computed in float32.
         """
-        if np.result_type(X.dtype, self.coef_.dtype) == np.float64:
-            return np.zeros(X.shape[0])
-        rows = _rows.as_rows(X)
-        lengths = np.diff(X.indptr) if len(rows) == 3 else X.shape[1]
-        weights = float(np.linalg.norm(np.atleast_2d(self.coef_).astype(np.float64), axis=1).max())
-        sizes = np.sqrt(_rows.squared_norms(rows)) * weights + float(np.abs(self.intercept_).max())
-        return np.asarray((lengths + 4.0) * np.finfo(np.float32).eps * sizes)
+        rounding = 4.0 * np.finfo(np.float64).eps * np.abs(scores.astype(np.float64))
+        if scores.dtype == np.float32:
+            rows = _rows.as_rows(X)
+            lengths = np.diff(X.indptr) if len(rows) == 3 else X.shape[1]
+            weights = float(np.linalg.norm(np.atleast_2d(self.coef_).astype(np.float64), axis=1).max())
+            sizes = np.sqrt(_rows.squared_norms(rows)) * weights + float(np.abs(self.intercept_).max())
+            each = (lengths + 4.0) * np.finfo(np.float32).eps * sizes
+            rounding += each.reshape(-1, *[1] * (scores.ndim - 1))
+        return np.asarray(rounding)

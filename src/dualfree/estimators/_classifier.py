@@ -60,6 +60,7 @@ class CertifiedClassifier(ClassifierMixin, CertifiedModel):  # type: ignore[misc
             The fitted estimator.
         """
         self._validate_params()
+        settings = self._settings()
         X, y = self._checked_data(X, y)
         classes, own, weights = self._checked_classes(X, y, sample_weight)
         problems = self._problems(X, own, weights, self._class_weights(classes, own, weights))
@@ -67,7 +68,7 @@ class CertifiedClassifier(ClassifierMixin, CertifiedModel):  # type: ignore[misc
         go_on = self.warm_start and before is not None and np.array_equal(before, classes)
         self.classes_ = classes
         progress = Progress.begin(self, self._problem_names(problems), X, y, sample_weight)
-        self._fit_problems(problems, self._starts(problems, go_on), self._settings(), progress)
+        self._fit_problems(problems, self._starts(problems, go_on), settings, progress)
         return self
 
     def _checked_classes(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array]:
@@ -180,20 +181,18 @@ class CertifiedClassifier(ClassifierMixin, CertifiedModel):  # type: ignore[misc
         """
         X = self._checked_rows(X)
         scores = self._scores(X)
-        rounding = self._float32_rounding(X)
-        scores64 = scores.astype(np.float64)
+        rounding = self._rounding(X, scores)
+        wide = scores.astype(np.float64)
         claimed = self.certificate_
         if isinstance(claimed, MultinomialCertificate):
-            second, first = np.partition(scores64, -2, axis=1)[:, -2:].T
-            certain = first - second > claimed.difference_bound(X) + 2 * rounding
+            second, first = np.partition(wide, -2, axis=1)[:, -2:].T
+            certain = first - second > claimed.difference_bound(X) + 2 * rounding.max(axis=1)
         elif isinstance(claimed, Certificate):
-            certain = np.abs(scores64[:, 0]) > claimed.score_bound(X) + rounding
+            certain = np.abs(wide[:, 0]) > claimed.score_bound(X) + rounding[:, 0]
         else:
-            bounds = np.column_stack([certificate.score_bound(X) for certificate in claimed])
-            bounds += rounding[:, None]
+            bounds = rounding + np.column_stack([certificate.score_bound(X) for certificate in claimed])
             row, winner = np.arange(scores.shape[0]), scores.argmax(axis=1)
-            least = scores64[row, winner] - bounds[row, winner]
-            most = scores64 + bounds
+            least, most = wide[row, winner] - bounds[row, winner], wide + bounds
             most[row, winner] = -np.inf
             certain = least > most.max(axis=1)
         return self._winners(scores), certain

@@ -49,11 +49,12 @@ class CertifiedRegressor(RegressorMixin, CertifiedModel):  # type: ignore[misc]
             The fitted estimator.
         """
         self._validate_params()
+        settings = self._settings()
         X, y = self._checked_data(X, y, multi_output=self._multi_output, y_numeric=True)
         weights = self._checked_weights(sample_weight, X)
         problems = self._problems(X, y, weights)
         progress = Progress.begin(self, self._problem_names(problems), X, y, sample_weight)
-        self._fit_problems(problems, self._starts(problems, self.warm_start), self._settings(), progress, y.ndim == 1)
+        self._fit_problems(problems, self._starts(problems, self.warm_start), settings, progress, y.ndim == 1)
         return self
 
     def _problems(self, X: Any, y: Array, weights: Array) -> list[AnyProblem]:
@@ -113,7 +114,5 @@ class CertifiedRegressor(RegressorMixin, CertifiedModel):  # type: ignore[misc]
         predictions = self._predictions(X)
         certificates = self.certificate_ if isinstance(self.certificate_, list) else [self.certificate_]
         bounds = np.column_stack([certificate.score_bound(X) for certificate in certificates])
-        bounds += self._float32_rounding(X)[:, None]
-        # A relative bound of the computed prediction is one of the exact prediction less the rounding of the final sum.
-        allowed = atol + rtol * np.abs(predictions.astype(np.float64)) * (1 - 1e-15)
-        return predictions, bounds.reshape(predictions.shape) <= allowed
+        bounds = bounds.reshape(predictions.shape) + self._rounding(X, predictions)
+        return predictions, bounds <= atol + rtol * np.abs(predictions.astype(np.float64))

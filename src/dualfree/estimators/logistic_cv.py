@@ -128,6 +128,7 @@ class LogisticRegressionCV(LogisticRegression):
             The fitted estimator.
         """
         self._validate_params()
+        settings = self._settings()
         X, y = self._checked_data(X, y)
         classes, own, weights = self._checked_classes(X, y, sample_weight)
         class_weights = self._class_weights(classes, own, weights)
@@ -137,7 +138,7 @@ class LogisticRegressionCV(LogisticRegression):
         self.classes_, self.Cs_ = classes, Cs
         names = [f"fold {k}" for k in range(len(folds))]
         progress = Progress.begin(self, [*names, "refit"], X, y, sample_weight)
-        scorer, settings = chosen_scorer(self.scoring, "accuracy"), self._settings()
+        scorer = chosen_scorer(self.scoring, "accuracy")
 
         def problems_of(rows: Array) -> list[AnyProblem]:
             self._check_fold(own[rows])

@@ -119,6 +119,7 @@ class RidgeCV(Ridge):
             The fitted estimator.
         """
         self._validate_params()
+        settings = self._settings()
         X, y = self._checked_data(X, y, multi_output=True, y_numeric=True)
         weights = self._checked_weights(sample_weight, X)
         alphas = self._checked_alphas()
@@ -126,7 +127,7 @@ class RidgeCV(Ridge):
         folds = list(check_cv(self.cv, y, classifier=False).split(X, y, **for_splitter))
         names = [f"fold {k}" for k in range(len(folds))]
         progress = Progress.begin(self, [*names, "refit"], X, y, sample_weight)
-        scorer, settings = chosen_scorer(self.scoring, "r2"), self._settings()
+        scorer = chosen_scorer(self.scoring, "r2")
 
         def problems_of(rows: Array) -> list[AnyProblem]:
             return self._problems(X[rows], y[rows], weights[rows])

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import CORNERED, FORMS, LOSSES, SMOOTH, SOLVERS, WEIGHTS, dense, make_problem, solvers_of
 from reference import Reference, mp
+from sklearn.datasets import load_breast_cancer
 
 import dualfree as df
 from dualfree.dual_domain import project
@@ -134,7 +135,7 @@ def test_gaps_below_1e_20_are_true() -> None:
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_sums_over_many_rows(loss: str) -> None:
     """More rows than one block of the blocked sums."""
-    problem = make_problem(loss, n=2500, d=2, lam=1e-3, weights="random", fit_intercept=True)
+    problem = make_problem(loss, n=1500, d=2, lam=1e-3, weights="random", fit_intercept=True)
     result = df.solve(problem, "prox-sdca", tol=0.0, max_epochs=300, random_state=0)
     assert result.certificate.relative_gap < 1e-15
     assert_certificate_holds(problem, Reference(problem), result.w, result.intercept, result.certificate)
@@ -182,6 +183,17 @@ def test_bounds_hold_at_extremes(
     for solver in ("prox-sdca", "auto"):
         result = df.solve(problem, solver, tol=0.0, max_epochs=3000, random_state=1)
         assert math.isfinite(result.certificate.gap)
+        assert_certificate_holds(problem, reference, result.w, result.intercept, result.certificate)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge"])
+def test_data_as_they_come(loss: str) -> None:
+    """Columns from hundredths to thousands, not scaled."""
+    X, y = load_breast_cancer(return_X_y=True)
+    problem = df.Problem(X[:40, [0, 3, 4, 23]], y[:40], loss, 1 / 40, fit_intercept=True)
+    reference = Reference(problem)
+    for solver, epochs in (("auto", 1000), ("prox-sdca", 20)):
+        result = df.solve(problem, solver, tol=1e-9, max_epochs=epochs, random_state=0)
         assert_certificate_holds(problem, reference, result.w, result.intercept, result.certificate)
 
 

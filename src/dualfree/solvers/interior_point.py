@@ -67,7 +67,8 @@ class InteriorPoint(Newton):
         self.alpha[:] = 0.0
         self.alpha[self.kept] = (self.a * self.beta).sum(axis=0)
 
-    def _step(self) -> None:
+    def visit(self, count: int) -> None:
+        """Make one predictor–corrector step."""
         problem, n, d = self.problem, self.problem.n, self.problem.d
         beta, xi, q, room = self.beta, self.xi, self.q, self.room
         mu = float((beta * q + room * xi).mean()) / 2

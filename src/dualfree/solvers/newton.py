@@ -69,9 +69,6 @@ class Newton(Solver):
 
     def visit(self, count: int) -> None:
         """Make one Newton step."""
-        self._step()
-
-    def _step(self) -> None:
         problem, b = self.problem, self.intercept
         loss, y, s, n = problem.loss.compiled, problem.y, problem.sample_weight, problem.n
         gradient = problem.lam * (self.w - problem.weights_of(self.alpha))  # ∇P = λ (w − w(α)) with α = −s φ'

@@ -17,21 +17,21 @@ import numpy as np
 
 from .._checks import Array
 from .._jit import kernel
-from ..losses.calls import exact_step, residual
+from ..losses.calls import near_step
 from ..problem import Problem
-from ..rows import row_add, row_dot
+from ..rows import row_add, row_dot, row_prefetch
 from ..sampling.adaptive import lemma_pair, potential_scales
-from .base import Solver
+from ..sampling.permutation import shuffle
+from .exact_steps import ExactSteps
 
 _LEAST, _MOST = 0.1, 4.0
+_AHEAD = 3
 
 
-class SeenResiduals(Solver):
+class SeenResiduals(ExactSteps):
     """Adaptive visits from the residuals of the last visits; not offered by name, `auto` turns to it."""
 
     name = "seen-residuals"
-    needs_smooth = False
-    needs_convex = True
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         super().__init__(problem, rng)
@@ -46,17 +46,18 @@ class SeenResiduals(Solver):
 
     def begin_epoch(self) -> None:
         """Share out n visits."""
+        super().begin_epoch()
         if np.isfinite(self.seen[0]):
             _share_out(self.seen, self.rng.random(), self.order)
-        self.rng.shuffle(self.order)
+        shuffle(self.order, self.rng)
         self.position = 0
 
     def visit(self, count: int) -> None:
         """Make `count` updates."""
         order = self.order[self.position : self.position + count]
         self.position += count
-        _visit(*self.data, self.scales, order, self.seen, self.alpha, self.w, self.offset)
-        self.rows_touched += count
+        moved = _visit(*self.data, self.scales, order, self.seen, self.alpha, self.w, self.offset)
+        self._account(count, *moved)
 
 
 @kernel
@@ -99,13 +100,22 @@ def _visit(
     alpha: Any,
     w: Any,
     offset: Any,
-) -> None:
-    for i in order:
+) -> tuple[float, float]:
+    """Make one exact step for each row of `order`; return Σ |c| ‖x_i‖ and Σ (α_i⁺ − α_i)²."""
+    travelled, squares = 0.0, 0.0
+    for k in range(order.size):
+        if k + _AHEAD < order.size:
+            row_prefetch(rows, order[k + _AHEAD])
+        i = order[k]
         z = row_dot(rows, i, w) + offset[0]
         _, c = lemma_pair(s[i], v[i] + extra, scales)
-        seen[i] = c * abs(residual(loss, z, y[i], s[i], alpha[i]))
-        delta = exact_step(loss, z, y[i], s[i], alpha[i], scale * (v[i] + extra)) - alpha[i]
+        new, kappa = near_step(loss, z, y[i], s[i], alpha[i], scale * (v[i] + extra))
+        seen[i] = c * abs(kappa)
+        delta = new - alpha[i]
         if delta != 0.0:
-            alpha[i] += delta
+            alpha[i] = new
             row_add(rows, i, scale * delta, w)
             offset[0] += scale * extra * delta
+            travelled += abs(scale * delta) * np.sqrt(v[i])
+            squares += delta * delta
+    return travelled, squares

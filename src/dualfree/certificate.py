@@ -266,8 +266,8 @@ def bound_gap(
             bound = (_square(size + spill + error) / (2 * lam) + slack) * (1 + 8 * _EPS)
             if not bound >= gap:
                 # Where P(w, ·) is flat, b is uncertain, but not because of rounding.
-                known = _square(size + spill) / (2 * lam) + slack if flat else _square(size) / (2 * lam)
-                gap, source, rounding = bound, "gradient", bound - known
+                certain = _square(size + spill) / (2 * lam) + slack if flat else _square(size) / (2 * lam)
+                gap, source, rounding = bound, "gradient", bound - certain
     if primal == 0.0 and problem.loss.builtin_id is not None:
         gap, source, rounding = 0.0, "dual", 0.0  # no built-in loss is negative: D(0) ≥ 0
     if math.isnan(gap):
@@ -335,7 +335,13 @@ def _gap_terms(
         for k in range(size):
             block[5, k] = (_rows.row_length(rows, first + k) + 4.0) * w_norm
         # contiguous pieces, one by one: the loops over them run on vector registers
-        a, values, slopes, gaps, errors = block[0][:size], block[1][:size], block[2][:size], block[3][:size], block[4][:size]
+        a, values, slopes, gaps, errors = (
+            block[0][:size],
+            block[1][:size],
+            block[2][:size],
+            block[3][:size],
+            block[4][:size],
+        )
         z_part, y_part, s_part = z[first:last], y[first:last], s[first:last]
         loss_terms_into(loss, z_part, b, y_part, a, values, slopes, gaps, errors, block[6:])
         sums = _add_up(

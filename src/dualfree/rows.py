@@ -118,9 +118,7 @@ def _row_prefetch(rows: Any, i: Any) -> Any:
     def sparse(rows: Any, i: Any) -> Any:
         data, indices, indptr = rows
         first, last = np.int64(indptr[i]), np.int64(indptr[i + 1])
-        for address in range(
-            data.ctypes.data + first * data.itemsize, data.ctypes.data + last * data.itemsize, _LINE
-        ):
+        for address in range(data.ctypes.data + first * data.itemsize, data.ctypes.data + last * data.itemsize, _LINE):
             _prefetch(np.uintp(address))
         for address in range(
             indices.ctypes.data + first * indices.itemsize, indices.ctypes.data + last * indices.itemsize, _LINE

@@ -190,7 +190,16 @@ def _terms_into(
     if _user(loss) is None:
 
         def builtin_terms(
-            loss: Any, z: Any, b: Any, y: Any, a: Any, value: Any, slope: Any, fenchel_young: Any, error: Any, scratch: Any
+            loss: Any,
+            z: Any,
+            b: Any,
+            y: Any,
+            a: Any,
+            value: Any,
+            slope: Any,
+            fenchel_young: Any,
+            error: Any,
+            scratch: Any,
         ) -> Any:
             error[:] = 0.0
             builtin.terms_into(loss[0], loss[1], z, b, y, a, value, slope, fenchel_young, scratch)

@@ -28,18 +28,18 @@ import numpy as np
 from .._checks import Array
 from ..losses import Logistic, Squared
 from ..problem import Problem
-from .adfsdca_plus import AdfSdcaPlus
+from .adaptive import Adaptive
 from .base import Solver
+from .conjugate_gradients import ConjugateGradients
 from .importance import Importance
 from .interior_point import InteriorPoint
 from .newton import Newton
 from .prox_sdca import Permutations
-from .seen_residuals import SeenResiduals
 
 # How many steps each second-order method is expected to need from where it begins, and how many passes are many.
 _NEWTON_STEPS, _INTERIOR_STEPS, _INTERIOR_PATIENCE = 4, 20, 6
 _FEW_EPOCHS = 8
-_MANY_PASSES = 20
+_MANY_PASSES = 7
 _TOO_MANY_PASSES = 100
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
 # and for an entry. A pass in the order of the rows: for an entry. A Newton step: besides the Hessian.
@@ -59,8 +59,7 @@ class Auto(Solver):
         self.active: Solver = self._first_method()(problem, rng)
         self.phase = self.active.name
         self.history: list[tuple[float, float]] = []
-        self.first_rate = math.inf
-        self.settled = isinstance(self.active, (Importance, Newton))
+        self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin the first phase."""
@@ -115,17 +114,21 @@ class Auto(Solver):
             steps = 1 if isinstance(problem.loss, Squared) else _NEWTON_STEPS
             if steps * self._newton_cost < _FEW_EPOCHS * self._epoch_cost():
                 return Newton
+        if ConjugateGradients.suits(problem) and not Newton.direct(problem):
+            return ConjugateGradients
         return Permutations
 
     # --- which method next ------------------------------------------------------------------------------------------
 
     def observe(self, gap: float, target: float) -> None:
-        """Extrapolate from the last two gaps and change the method where another one is cheaper."""
-        self.history.append((self.rows_touched / self.problem.n, gap))
+        """Extrapolate from the gaps of the last half of the run and change the method where another one is cheaper."""
+        passes = self.rows_touched / self.problem.n
+        self.history.append((passes, gap))
         if self.settled or len(self.history) < 3 or not gap > target:
             return
-        (passes_before, gap_before), (passes, _) = self.history[-2:]
-        rate = math.log(gap_before / gap) / max(1e-9, passes - passes_before) if gap > 0 else math.inf
+        # The first gap of all says nothing of the rate: one epoch takes most of it away.
+        passes_before, gap_before = next(entry for entry in self.history[1:] if entry[0] >= 0.5 * passes)
+        rate = math.log(gap_before / gap) / max(1e-9, passes - passes_before) if passes > passes_before else 0.0
         left = math.log(gap / max(target, 1e-15 * self.problem.at_zero)) / rate if rate > 0 else math.inf
         newton = Newton.suits(self.problem)
         if isinstance(self.active, InteriorPoint):
@@ -143,10 +146,7 @@ class Auto(Solver):
         elif newton and left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 4:
             self._change(Newton)
         elif isinstance(self.active, Permutations) and left > _MANY_PASSES:
-            self.first_rate = rate
-            self._change(SeenResiduals)
-        elif isinstance(self.active, SeenResiduals) and rate < self.first_rate:
-            self._change(AdfSdcaPlus)
+            self._change(Adaptive)
         self.settled = isinstance(self.active, Newton)
 
     def _change(self, kind: type[Any]) -> None:

@@ -258,7 +258,9 @@ class Run:
         drift = self.solver.drift
         if drift is None or self.problem.fit_intercept or not self.trace:
             return False
-        return 0.5 * self.problem.lam * drift * drift <= _DRIFT_SHARE * min(self._estimate() or math.inf, self.trace[-1].gap)
+        return 0.5 * self.problem.lam * drift * drift <= _DRIFT_SHARE * min(
+            self._estimate() or math.inf, self.trace[-1].gap
+        )
 
     def _certify(
         self, w: Array, b: float | None, alpha: Array, balance: Balance, known: KnownWeights
@@ -315,8 +317,10 @@ class Run:
         if estimate is None:
             return self.epoch >= self.due
         enough = max(self.target / self.optimism, _AT_ROUNDING * self.problem.at_zero)
-        if estimate <= enough or self.epoch >= 2 * self.trace[-1].epoch + _LONGEST_WAIT or (
-            estimate <= self.target and self.epoch >= self.trace[-1].epoch + 3
+        if (
+            estimate <= enough
+            or self.epoch >= 2 * self.trace[-1].epoch + _LONGEST_WAIT
+            or (estimate <= self.target and self.epoch >= self.trace[-1].epoch + 3)
         ):
             return True
         self.solver.observe(estimate, self.target)

@@ -81,6 +81,7 @@ class Newton(Solver):
         super().start(alpha, intercept)
         self.margins = np.zeros(self.problem.n)
         self.first_energy = 0.0
+        self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
         self.begins_on_sample = not self.w.any() and not intercept and self.sample_size(self.problem) > 0
         self._go_to(self.w, intercept)
 
@@ -162,7 +163,7 @@ class Newton(Solver):
 
     def _add_rows(self, factors: Array, out: Array) -> None:
         """out = Σ factor_i x_i; nothing rests on its last digits."""
-        _add_rows(self.problem.rows, factors, out)
+        add_rows(self.problem.rows, factors, out)
 
     def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> None:
         """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap."""
@@ -181,7 +182,8 @@ class Newton(Solver):
         self.w += t * step_w
         terms = _move_along(loss, self.margins, self.alpha, t, self.intercept, step_b, y, s)
         self.intercept += t * step_b
-        left = (1.0 - t) * float(np.linalg.norm(gradient))  # a step that was cut short leaves this much of w⁺ − w(α⁺)
+        # a step that was cut short, or a direction that is not exact, leaves this much of λ (w⁺ − w(α⁺))
+        left = float(np.linalg.norm((1.0 - t) * gradient - t * self.unsolved))
         self.gap_estimate = terms / n + left * left / (2.0 * lam)
 
     def end_epoch(self) -> None:
@@ -195,7 +197,7 @@ class Newton(Solver):
         """Solve H x = −gradient until the residual is a part of the gradient that shrinks with it."""
         problem, d = self.problem, self.problem.d
         diagonal = np.empty(gradient.size)
-        _hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
+        hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
         x, product = np.zeros(gradient.size), np.empty(gradient.size)
         residual = -gradient
         scaled = residual / diagonal
@@ -206,7 +208,7 @@ class Newton(Solver):
         for _ in range(_CG_STEPS):
             if not energy > enough:
                 break
-            _hessian_times(problem.rows, curvatures, search, problem.fit_intercept, problem.n, product)
+            hessian_times(problem.rows, curvatures, search, problem.fit_intercept, problem.n, product)
             product[:d] += problem.lam * search[:d]
             self.rows_touched += problem.n
             step = energy / float(search @ product)
@@ -216,6 +218,7 @@ class Newton(Solver):
             before, energy = energy, float(residual @ scaled)
             search *= energy / before
             search += scaled
+        self.unsolved = residual
         return x
 
     def _hessian(self, curvatures: Array) -> Array:
@@ -236,7 +239,6 @@ class Newton(Solver):
         hessian /= n
         hessian[np.arange(d), np.arange(d)] += problem.lam
         return hessian
-
 
     def _add_blocks(self, curvatures: Array, hessian: Array) -> None:
         """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
@@ -317,14 +319,12 @@ def _curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> N
 
 
 @kernel
-def _add_rows(rows: Any, factors: Any, out: Any) -> None:
+def add_rows(rows: Any, factors: Any, out: Any) -> None:
     _rows.rows_add(rows, factors, 0, factors.size, out)
 
 
 @kernel
-def _slope_along(
-    loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any
-) -> float:
+def _slope_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
     """Return Σ s_i φ'(z_i + b + t (along_i + step_b); y_i) (along_i + step_b)."""
     moved, slopes = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
     total = 0.0
@@ -347,9 +347,7 @@ def _dot_shifted(slopes: Any, along: Any, shift: float) -> float:
 
 
 @kernel
-def _move_along(
-    loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any
-) -> float:
+def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
     """z += t along and along ← α⁺, the linearised dual point inside its domain; return about Σ FY(z⁺, α⁺)."""
     slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
     total = 0.0
@@ -400,7 +398,7 @@ def _add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
 
 
 @kernel
-def _hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, out: Any) -> None:
+def hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, out: Any) -> None:
     """out = (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
     out[:] = 0.0
     constant = vector[-1] if intercept else 0.0
@@ -415,7 +413,7 @@ def _hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: 
 
 
 @kernel
-def _hessian_diagonal(rows: Any, curvatures: Any, intercept: bool, lam: float, n: int, out: Any) -> None:
+def hessian_diagonal(rows: Any, curvatures: Any, intercept: bool, lam: float, n: int, out: Any) -> None:
     """out = the diagonal of the Hessian, without zeros."""
     out[:] = 0.0
     total = 0.0

@@ -49,7 +49,7 @@ class ProxSdca(ExactSteps):
             self.position += count
         else:
             order = self.rng.integers(self.problem.n, size=count, dtype=np.int32)
-        self._account(count, *_visit(*self.data, self.exactly, order, self.alpha, self.w, self.offset))
+        self._account(count, *visit_rows(*self.data, self.exactly, order, self.alpha, self.w, self.offset))
 
 
 class Permutations(ProxSdca):
@@ -59,7 +59,7 @@ class Permutations(ProxSdca):
 
 
 @kernel
-def _visit(
+def visit_rows(
     rows: Any,
     loss: Any,
     y: Any,

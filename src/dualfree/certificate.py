@@ -190,11 +190,25 @@ def bound_gap(
 class Shape(Protocol):
     """What the bounds need to know of a problem besides the sums over its rows; a `Problem` has it all."""
 
-    loss: Loss
-    lam: float
-    n: int
-    d: int
-    fit_intercept: bool
+    @property
+    def loss(self) -> Loss:
+        """φ."""
+
+    @property
+    def lam(self) -> float:
+        """λ."""
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+
+    @property
+    def d(self) -> int:
+        """Columns."""
+
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether b is fitted."""
 
     @property
     def at_zero(self) -> float:
@@ -272,7 +286,7 @@ def bound_from_sums(
     if problem.fit_intercept:
         intercept_bound = math.inf
         if final and problem.loss.convex and math.isfinite(distance_bound):
-            intercept_bound = _bound_intercept(rows, b, distance_bound, w_norm, problem.nnz_per_row_max, n)
+            intercept_bound = bound_intercept(rows, b, distance_bound, w_norm, problem.nnz_per_row_max, n)
     at_zero = problem.at_zero
     return Certificate(
         primal=float(primal),
@@ -311,7 +325,7 @@ def _intercept_bracket(rows: RowSums, b: float, unit: float) -> tuple[bool, bool
     return False, True, 0.0, 0.0
 
 
-def _bound_intercept(rows: RowSums, b: float, radius: float, w_norm: float, length: int, n: int) -> float:
+def bound_intercept(rows: RowSums, b: float, radius: float, w_norm: float, length: int, n: int) -> float:
     """Bound |b − b*| from ‖w − w*‖ ≤ radius.
 
     b* is a root of Σ s φ'(x_i·w* + ·), each x_i·w* is within radius ‖x_i‖ of z_i, and φ' does not decrease. So b* < b + t

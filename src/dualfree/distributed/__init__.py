@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from .cluster import ClusterError
 from .partitions import Block, Partitions
 from .result import DistributedResult
+from .rounds import RoundState
 from .solve import solve
+from .summary import Summary, describe
 
-__all__ = ["Block", "DistributedResult", "Partitions", "solve"]
+__all__ = ["Block", "ClusterError", "DistributedResult", "Partitions", "RoundState", "Summary", "describe", "solve"]

@@ -70,7 +70,9 @@ class LocalProblem(Problem):
         if self.bound:
             return
         self.fit_intercept = spec.fit_intercept
-        self.lam = spec.lam * spec.n / (spec.sigma * self.n)
+        self.lam = spec.lam if self.n == spec.n else spec.lam * spec.n / (spec.sigma * self.n)
+        self.classes = spec.classes
+        self._at_zero = None
         if self.loss.task == "regression":
             self.y = self.labels
         else:
@@ -90,7 +92,7 @@ class Part:
         self.seen: Array | None = None
         self.evaluation: Any = None
         self.problem: LocalProblem | None = None
-        shape = getattr(block.X, "shape", ())
+        shape: tuple[int, ...] = getattr(block.X, "shape", ())
         if len(shape) == 2 and n_features is not None and shape[1] != n_features:
             raise PartitionError(f"Partition {k} has {shape[1]} columns, expected {n_features}.")
         if len(shape) == 2 and shape[0] == 0:

@@ -23,18 +23,21 @@ import numpy as np
 from .._checks import Array
 from ..certificate import Certificate, bound_from_sums, bound_intercept, norm_of
 from ..solvers.driver import message_of
+from ..solvers.newton import Newton
 from ..solvers.schedule import next_evaluation, stalled
 from ..status import Status
 from ..trace import Trace, TraceEntry
-from . import tasks
+from . import tasks, work
 from .anderson import Anderson, Output, Start
 from .checkpoint import Checkpoint, Saved
 from .cluster import Cluster, total_of
 from .cluster_sums import ClusterSums
+from .newton_steps import NewtonSteps
 from .progress import ProgressLine
 from .residual_histogram import quantiles
 from .result import DistributedResult
 from .spec import Spec
+from .summary import Summary
 from .tasks import Point, Round
 
 _LOST = ((-1, 1.0),)  # a recipe that no worker can follow: α is rebuilt from w
@@ -83,6 +86,7 @@ class Rounds:
         self,
         cluster: Cluster,
         spec: Spec,
+        summary: Summary,
         *,
         tol: float,
         max_rounds: int,
@@ -97,7 +101,10 @@ class Rounds:
         self.target = tol * spec.at_zero
         self.max_rounds, self.deadline, self.passes = max_rounds, deadline, passes
         self.callback, self.checkpoint, self.progress = callback, checkpoint, progress
+        self.summary = summary
         self.mixing = Anderson(depth)
+        self.phase = "cocoa+"
+        self.newton: NewtonSteps | None = None
         self.round = self.seq = self.evaluations = 0
         self.seconds = self.evaluation_seconds = 0.0
         self.trace = Trace()
@@ -116,11 +123,14 @@ class Rounds:
                     outcome = Status.MAX_EPOCHS, ""
                 elif time.monotonic() > self.deadline:
                     outcome = Status.MAX_TIME, ""
+                elif self.newton is not None:
+                    outcome = self._one_newton_step(self.newton)
                 else:
                     self._one_round()
                     if self.round >= due or self.round >= self.max_rounds or time.monotonic() > self.deadline:
                         outcome = self._evaluate()
                         due = self._next_due()
+                        self._choose_method()
         except KeyboardInterrupt:
             outcome = self._interrupted()
         return self._finish(*outcome)
@@ -172,6 +182,25 @@ class Rounds:
         answer: tuple[Any, Round] = self.cluster.patiently(once)
         return answer
 
+    # --- Newton's method, where d is small ----------------------------------------------------------------------------
+
+    def _choose_method(self) -> None:
+        """Turn to Newton's method where the rounds that are left would cost more."""
+        spec, best = self.spec, self.best
+        if len(self.trace) < 3 or not (Newton.suits(spec) and Newton.direct(spec)) or best is None:
+            return
+        left = work.rounds_left(self.trace, self.target)
+        if work.newton_pays(self.summary, len(self.cluster.parts), self.passes, left):
+            self.newton = NewtonSteps(self.cluster, spec, self._certify, best.w, best.b)
+            self.phase = Newton.name
+
+    def _one_newton_step(self, newton: NewtonSteps) -> tuple[Status, str] | None:
+        began = time.monotonic()
+        certificate, sums = newton.step()
+        self.round += 1
+        self.seconds += time.monotonic() - began
+        return self._record(newton.w, newton.b, certificate, sums)
+
     # --- one evaluation ---------------------------------------------------------------------------------------------
 
     def _evaluate(self, quietly: bool = False) -> tuple[Status, str] | None:
@@ -179,9 +208,15 @@ class Rounds:
         assert self.pending is not None
         began = time.monotonic()
         w, b, seq = self.pending
-        certificate, b, sums = self.cluster.patiently(lambda: self._certify(w, b, seq))
+        certificate, b, sums = self._certify(w, b, seq)
         self.pending = None
         self.evaluation_seconds += time.monotonic() - began
+        return self._record(w, b, certificate, sums, quietly)
+
+    def _record(
+        self, w: Array, b: float, certificate: Certificate, sums: ClusterSums, quietly: bool = False
+    ) -> tuple[Status, str] | None:
+        """Enter an evaluation into the history and judge it."""
         passes = float(self.round * self.passes)
         self.trace.append(
             TraceEntry(
@@ -193,7 +228,7 @@ class Rounds:
                 certificate.dual,
                 certificate.gap,
                 quantiles(sums.residuals),
-                "cocoa+",
+                self.phase,
             )
         )
         if self.best is None or certificate.gap < self.best.certificate.gap:
@@ -214,6 +249,11 @@ class Rounds:
         return outcome
 
     def _certify(self, w: Array, b: float, seq: int | None) -> tuple[Certificate, float, ClusterSums]:
+        """Bound the gap at (w, b) with the α of a round, or with α̂; b is improved on the way."""
+        answer: tuple[Certificate, float, ClusterSums] = self.cluster.patiently(lambda: self._certify_once(w, b, seq))
+        return answer
+
+    def _certify_once(self, w: Array, b: float, seq: int | None) -> tuple[Certificate, float, ClusterSums]:
         self.evaluations += 1
         sums = ClusterSums(self.cluster, self.spec, Point(self.evaluations, b, seq), w)
         sums.evaluate()

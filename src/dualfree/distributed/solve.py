@@ -116,6 +116,7 @@ def solve(
         rounds = Rounds(
             cluster,
             spec,
+            summary,
             tol=tol,
             max_rounds=max_rounds,
             deadline=deadline,

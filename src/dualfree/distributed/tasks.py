@@ -20,6 +20,8 @@ from ..dual_domain import Balance, exact_sum, farthest_row, room_to_shift, shift
 from ..losses import Loss
 from ..problem import loss_sum
 from ..row_sums import GapTerms, LocalSums, ResidualTerms, Slope, SlopeDoubt
+from ..solvers.auto import hessian_cost
+from ..solvers.newton import curvature_sum, curvatures_into
 from ._dask import distributed
 from .local_solver import LocalSolver
 from .part import Part
@@ -56,6 +58,7 @@ class PartSummary:
     labels: list[Any]
     label_rows: list[int]
     label_weights: list[float]
+    hessian_cost: float
 
 
 def prepare(block: Block, k: int, loss: Loss, n_features: int | None) -> Part:
@@ -67,7 +70,7 @@ def describe(part: Part) -> Reply:
     """Say what the client needs to know of a partition."""
     problem = part.problem
     if problem is None:
-        return _reply(part, PartSummary(0, 0, 0, 0, 0.0, 0.0, 0.0, [], [], []))
+        return _reply(part, PartSummary(0, 0, 0, 0, 0.0, 0.0, 0.0, [], [], [], 0.0))
     labels: list[Any] = []
     rows: list[int] = []
     weights: list[float] = []
@@ -96,6 +99,7 @@ def describe(part: Part) -> Reply:
             labels=labels,
             label_rows=rows,
             label_weights=weights,
+            hessian_cost=hessian_cost(problem),
         ),
     )
 
@@ -306,6 +310,19 @@ def _of_point(part: Part, point: Point) -> _Evaluation:
     if evaluation is None or evaluation.number != point.evaluation:
         raise EvaluationLost(f"Partition {part.k} has lost the first stage of evaluation {point.evaluation}.")
     return evaluation
+
+
+# --- Newton steps -------------------------------------------------------------------------------------------------------
+
+
+def hessian(part: Part, spec: Spec, b: float, w: Array) -> Reply:
+    """Return Σ s_i φ''(z_i) x_i x_iᵀ, the upper triangle as a vector."""
+    problem = _bound(part, spec)
+    with part.lock, one_blas_thread():
+        curvatures = problem.margins(w)
+        curvatures_into(problem.loss.compiled, curvatures, b, problem.y, problem.sample_weight, curvatures)
+        total = curvature_sum(problem, curvatures)
+        return _reply(part, None, total[np.triu_indices(total.shape[0])])
 
 
 # --- small things -------------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 def device(function: Callable[..., Any] | None = None, *, contract: bool = False, reassociate: bool = False) -> Any:
     """Compile a piece of a kernel.
 
-    With `contract` a product and a sum may become one fused operation; with `reassociate` sums may also be taken in another order.
+    With `contract` a product and a sum may become one fused operation; with `reassociate` sums may be taken in any order, too.
     """
     if function is None:
         return functools.partial(device, contract=contract, reassociate=reassociate)

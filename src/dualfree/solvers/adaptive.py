@@ -5,8 +5,8 @@ whose visits are in random order and wait for one another. So each epoch ends wi
 often each row is visited in the next epoch, it says about how large the gap is, and rows whose residual is zero
 (most of them, with the squared hinge) are not visited at all.
 
-Each epoch has n visits. Row i gets its share n c_i|κ_i| / Σ c_j|κ_j|, at most 40: more of the same row in one epoch is wasted. Shares
-are rounded to whole visits by systematic sampling (one uniform number an epoch, expectation exact) and shuffled.
+Each epoch has n visits. Row i gets its share n c_i|κ_i| / Σ c_j|κ_j|, at most 40: more of the same row in one epoch is wasted.
+Shares are rounded to whole visits by systematic sampling (one uniform number an epoch, expectation exact) and shuffled.
 """
 
 from __future__ import annotations
@@ -81,9 +81,7 @@ class Adaptive(ExactSteps):
 
 
 @kernel
-def _weigh(
-    loss: Any, z: Any, b: float, y: Any, s: Any, v: Any, extra: float, scales: Any, alpha: Any
-) -> float:
+def _weigh(loss: Any, z: Any, b: float, y: Any, s: Any, v: Any, extra: float, scales: Any, alpha: Any) -> float:
     """z_i ← c_i |κ_i|, z being the margins without b; return about Σ FY_i."""
     block, slopes = 256, np.empty(256)
     total = 0.0

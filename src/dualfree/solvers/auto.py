@@ -43,9 +43,9 @@ _MANY_PASSES = 7
 _TOO_MANY_PASSES = 100
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
 # and for an entry. A pass in the order of the rows: for an entry. A Newton step: besides the Hessian.
-_PER_ROW, _PER_EXPONENTIAL, _PER_ENTRY = 30.0, 40.0, 3.5
+PER_ROW, _PER_EXPONENTIAL, PER_ENTRY = 30.0, 40.0, 3.5
 _PER_ENTRY_IN_ORDER = 1.0
-_PER_STEP, _PER_STEP_ROW, _PER_CUBE = 3e5, 25.0, 0.03
+_PER_STEP, _PER_STEP_ROW, PER_CUBE = 3e5, 25.0, 0.03
 
 
 class Auto(Solver):
@@ -98,11 +98,11 @@ class Auto(Solver):
 
     # What the driver asks about the point that the active method has reached.
     w: Array = property(lambda self: self.active.w)  # type: ignore[assignment]
-    drift = property(lambda self: self.active.drift)  # type: ignore[assignment]
-    activity = property(lambda self: self.active.activity)  # type: ignore[assignment]
-    gap_estimate = property(lambda self: self.active.gap_estimate)  # type: ignore[assignment]
-    trusts_dual = property(lambda self: self.active.trusts_dual)  # type: ignore[assignment]
-    evaluate_each_epoch = property(lambda self: self.active.evaluate_each_epoch)  # type: ignore[assignment]
+    drift = property(lambda self: self.active.drift)
+    activity = property(lambda self: self.active.activity)
+    gap_estimate = property(lambda self: self.active.gap_estimate)
+    trusts_dual = property(lambda self: self.active.trusts_dual)
+    evaluate_each_epoch = property(lambda self: self.active.evaluate_each_epoch)
 
     # --- which method first -----------------------------------------------------------------------------------------
 
@@ -158,11 +158,11 @@ class Auto(Solver):
 
     def _epoch_cost(self) -> float:
         problem = self.problem
-        per_row = _PER_ROW + (_PER_EXPONENTIAL if isinstance(problem.loss, Logistic) else 0.0)
-        return _PER_ENTRY * problem.nnz + per_row * problem.n
+        per_row = PER_ROW + (_PER_EXPONENTIAL if isinstance(problem.loss, Logistic) else 0.0)
+        return PER_ENTRY * problem.nnz + per_row * problem.n
 
     @cached_property
     def _newton_cost(self) -> float:
         problem = self.problem
         passes = 3.0 * _PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n
-        return passes + Newton.hessian_cost(problem) + _PER_CUBE * problem.d**3 + _PER_STEP
+        return passes + Newton.hessian_cost(problem) + PER_CUBE * problem.d**3 + _PER_STEP

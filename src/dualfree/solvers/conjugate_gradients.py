@@ -83,9 +83,7 @@ class ConjugateGradients(Solver):
         if not self.energy > 0.0:
             return
         problem, d = self.problem, self.problem.d
-        hessian_times(
-            problem.rows, problem.sample_weight, self.search, problem.fit_intercept, problem.n, self.product
-        )
+        hessian_times(problem.rows, problem.sample_weight, self.search, problem.fit_intercept, problem.n, self.product)
         self.product[:d] += problem.lam * self.search[:d]
         step = self.energy / float(self.search @ self.product)
         self.point += step * self.search

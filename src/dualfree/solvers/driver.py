@@ -22,27 +22,24 @@ import numpy as np
 
 from .. import rows as _rows
 from .._checks import Array
-from ..certificate import Certificate, KnownWeights, absolute_residuals, at_zero_weights, bound_gap, certify
+from ..certificate import Certificate, KnownWeights, at_zero_weights, bound_gap, certify
 from ..dual_domain import Balance, project
 from ..problem import Problem
 from ..result import Result
+from ..row_sums import absolute_residuals
 from ..status import Status
 from ..trace import Trace, TraceEntry, residual_quantiles
 from .base import Solver
+from .schedule import next_evaluation, stalled
 
 # A run that may diverge is given up when its gap has grown by this factor over the best one.
 _DIVERGED = 1e4
-# A gap that no evaluation improves any more is at the precision of the iteration itself.
-_STALL_EVALUATIONS = 12
-_STALL_RELATIVE_GAP = 1e-10
-# A gap that has shrunk to less than this part since the last evaluation is on its way, however much of it is rounding.
-_STILL_IMPROVING = 0.1
 # What not summing w(α) anew may add to the gap, as a part of it.
 _DRIFT_SHARE = 1e-3
 # An estimated gap at rounding level is reason enough for a certificate, whatever tol is; so is a long time without one.
 _AT_ROUNDING = 1e-13
 _LONGEST_WAIT = 10
-# A tol that one epoch may meet.
+# What the first epoch may leave of a gap.
 _LOOSE = 3e-3
 
 
@@ -121,36 +118,45 @@ class Run:
         self.best: _Point | None = None
         self.evaluated = False  # whether the solver's point is the one that was evaluated last
         self.guess_b = 0.0
+        self.outcome: tuple[Status, str] | None = None
         n, d = problem.n, problem.d
         self.spare = (np.empty(n), np.empty(d))
         self.z, self.sums, self.scratch = np.empty(n), np.empty(d), np.empty(d)
 
     def go(self, alpha: Array, intercept: float) -> Result:
         """Run from a starting point until something says stop."""
-        status, note = Status.INTERRUPTED, "Ctrl-C was pressed."
         pressed = False
         try:
-            self.solver.start(alpha, intercept)
-            self.guess_b = intercept
-            outcome = self._evaluate()
-            while outcome is None:
-                if self.epoch >= self.max_epochs:
-                    outcome = Status.MAX_EPOCHS, ""
-                elif not self._one_epoch():
-                    outcome = Status.MAX_TIME, ""
-                elif self.epoch >= self.max_epochs or self._evaluation_is_due():
-                    outcome = self._evaluate()
-            status, note = outcome
+            self.begin(alpha, intercept)
+            while not self.step():
+                pass
         except KeyboardInterrupt:
             pressed = True
         while True:
             try:
-                return self._finish(status, note)
+                return self.finish()
             except KeyboardInterrupt:
                 # The first Ctrl-C keeps the best point even when it comes this late; the second ends the run at once.
                 if pressed or self.best is None:
                     raise
                 pressed = True
+
+    def begin(self, alpha: Array, intercept: float) -> None:
+        """Take the starting point and evaluate it."""
+        self.solver.start(alpha, intercept)
+        self.guess_b = intercept
+        self.outcome = self._evaluate()
+
+    def step(self) -> bool:
+        """Run one epoch, and an evaluation where it is due; True when the run has ended."""
+        if self.outcome is None:
+            if self.epoch >= self.max_epochs:
+                self.outcome = Status.MAX_EPOCHS, ""
+            elif not self._one_epoch():
+                self.outcome = Status.MAX_TIME, ""
+            elif self.epoch >= self.max_epochs or self._evaluation_is_due():
+                self.outcome = self._evaluate()
+        return self.outcome is not None
 
     # --- one epoch --------------------------------------------------------------------------------------------------
 
@@ -285,21 +291,10 @@ class Run:
             return Status.CONVERGED, ""
         if self.solver.may_diverge and self.best is not None and not gap < _DIVERGED * self.best.certificate.gap:
             return Status.DIVERGED, f"The gap grew to {gap:.1e}. " + self.solver.instead
-        small = certificate.relative_gap < _STALL_RELATIVE_GAP
-        rounded = math.isfinite(gap) and certificate.rounding >= 0.5 * gap and self.epoch > 0
-        gaps = [entry.gap for entry in self.trace]
-        # The smaller bound may be all rounding while the other one, and the point, still get better by the epoch.
-        if small and rounded and gap > _STILL_IMPROVING * gaps[-2]:
-            return Status.STALLED, ""
-        # One of the two alone may pass: a point may be hard to certify (α at the ends of the domain) and the next one not.
-        if (small or rounded) and len(gaps) > _STALL_EVALUATIONS:
-            before, recent = gaps[:-_STALL_EVALUATIONS], gaps[-_STALL_EVALUATIONS:]
-            if min(recent) > 0.99 * min(before):
-                return Status.STALLED, ""
-        return None
+        return (Status.STALLED, "") if stalled(certificate, self.trace, self.epoch) else None
 
     def _estimate(self) -> float | None:
-        """What the gap is about now, without a certificate: the solver's own guess, or the last gap, grown with its activity."""
+        """What the gap is about now, without a certificate: the solver's guess, or the last gap, grown with its activity."""
         if self.solver.gap_estimate is not None:
             return self.solver.gap_estimate
         if self.solver.activity is None or not self.activity:
@@ -311,15 +306,15 @@ class Run:
         if self.evaluate_every is not None:
             return self.epoch >= self.due
         if self.solver.activity is not None and self.solver.gap_estimate is None and not self.activity:
-            # the first epoch is too unlike the others to learn a scale from; but a loose tol may be met by it
-            return self.epoch >= 2 or self.target >= _LOOSE * self.problem.at_zero
+            # the first epoch is too unlike the others to learn a scale from; but where little is left, it may be enough
+            return self.epoch >= 2 or self.target >= _LOOSE * self.trace[-1].gap
         estimate = self._estimate()
         if estimate is None:
             return self.epoch >= self.due
         enough = max(self.target / self.optimism, _AT_ROUNDING * self.problem.at_zero)
         if (
             estimate <= enough
-            or self.epoch >= 2 * self.trace[-1].epoch + _LONGEST_WAIT
+            or self.epoch >= max(self.due, self.trace[-1].epoch + _LONGEST_WAIT)
             or (estimate <= self.target and self.epoch >= self.trace[-1].epoch + 3)
         ):
             return True
@@ -327,22 +322,17 @@ class Run:
         return False
 
     def _next_evaluation(self) -> int:
-        """The epoch of the next evaluation: where the last two gaps say that tol is met, but not too far ahead."""
         if self.evaluate_every is not None:
             return self.epoch + self.evaluate_every
-        if len(self.trace) < 2 or self.epoch < 2 or self.solver.evaluate_each_epoch:
+        if self.solver.evaluate_each_epoch:
             return self.epoch + 1
-        before, now = self.trace[-2], self.trace[-1]
-        farthest = max(1, self.epoch // 2)
-        if not 0 < now.gap < before.gap or self.target <= 0:
-            return self.epoch + max(1, farthest // 2)
-        rate = math.log(before.gap / now.gap) / max(1, now.epoch - before.epoch)
-        return self.epoch + min(farthest, max(1, math.ceil(math.log(now.gap / self.target) / rate)))
+        return next_evaluation(self.trace, self.epoch, self.target)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _finish(self, status: Status, note: str) -> Result:
+    def finish(self) -> Result:
         """Evaluate once more where visits have not been evaluated yet, and put the result together."""
+        status, note = self.outcome or (Status.INTERRUPTED, "Ctrl-C was pressed.")
         if self.best is None:
             raise KeyboardInterrupt  # nothing to return yet
         if not self.evaluated:
@@ -356,18 +346,23 @@ class Run:
             # Balancing α once more may cost a last digit; the certificate that met tol stands.
             worse = final.gap > certificate.gap
             certificate = replace(certificate, intercept_bound=final.intercept_bound) if worse else final
-        parts = [status.sentence, note, _ADVICE.get(status, "").format(gap=certificate.relative_gap)]
         return Result(
             w=best.w,
             intercept=best.intercept,
             alpha=best.alpha,
             certificate=certificate,
             status=status,
-            message=" ".join(part.strip() for part in parts if part.strip()),
+            message=message_of(status, note, certificate),
             n_epochs=self.epoch,
             solver=self.solver.name,
             trace=self.trace,
         )
+
+
+def message_of(status: Status, note: str, certificate: Certificate) -> str:
+    """The status in words, and what to do about it."""
+    parts = [status.sentence, note, _ADVICE.get(status, "").format(gap=certificate.relative_gap)]
+    return " ".join(part.strip() for part in parts if part.strip())
 
 
 _ADVICE = {

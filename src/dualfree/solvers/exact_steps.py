@@ -1,7 +1,7 @@
 """What the solvers with exact steps share: an account of how far the running w may be from w(α), and of how much moves.
 
-Each visit adds c x_i to w, c = (α_i⁺ − α_i)/(λn). In floating point that leaves an error of at most 5ε |c| ‖x_i‖ from forming c x_i
-and ε ‖w‖ from the additions, and ‖w‖ never exceeds its value at the start plus Σ |c| ‖x_i‖. So a kernel that sums
+Each visit adds c x_i to w, c = (α_i⁺ − α_i)/(λn). In floating point that leaves an error of at most 5ε |c| ‖x_i‖ from forming
+c x_i and ε ‖w‖ from the additions, and ‖w‖ never exceeds its value at the start plus Σ |c| ‖x_i‖. So a kernel that sums
 |c| ‖x_i‖ gives a bound on ‖w − w(α)‖ that costs nothing; a certificate squares it and need not sum w(α) from all rows.
 """
 

@@ -26,9 +26,10 @@ import scipy.linalg
 from .. import rows as _rows
 from .._checks import Array
 from .._jit import device, kernel
+from ..certificate import Shape
 from ..dual_domain import bounds
-from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..losses import Squared
+from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from .base import Solver
 from .prox_sdca import Permutations
@@ -57,12 +58,12 @@ class Newton(Solver):
     trusts_dual = True
 
     @staticmethod
-    def suits(problem: Problem) -> bool:
+    def suits(problem: Shape) -> bool:
         """Whether the loss is smooth and says its curvature."""
         return bool(problem.loss.convex and np.isfinite(problem.loss.smoothness) and problem.loss.has("curvature"))
 
     @staticmethod
-    def direct(problem: Problem) -> bool:
+    def direct(problem: Shape) -> bool:
         """Whether the Hessian fits in memory."""
         return 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
 
@@ -144,15 +145,15 @@ class Newton(Solver):
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
         gradient = np.zeros(d + problem.fit_intercept)
         _slopes_into(loss, self.margins, b, y, s, self.alpha)
-        self._add_rows(self.alpha, gradient[:d])
+        add_rows(problem.rows, self.alpha, gradient[:d])
         if problem.fit_intercept:
             gradient[d] = self.alpha.sum()
         gradient /= n
         gradient[:d] += problem.lam * self.w
 
-        _curvatures_into(loss, self.margins, b, y, s, self.alpha)
+        curvatures_into(loss, self.margins, b, y, s, self.alpha)
         if self.direct(problem):
-            direction = -_solve_positive(self._hessian(self.alpha), gradient)
+            direction = -solve_positive(self._hessian(self.alpha), gradient)
         else:
             direction = self._conjugate_gradients(self.alpha, gradient)
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
@@ -160,10 +161,6 @@ class Newton(Solver):
         _rows.margins_into(problem.rows, step_w, self.alpha)
         self._move(gradient, step_w, step_b, float(gradient @ direction))
         self.rows_touched += 4 * n
-
-    def _add_rows(self, factors: Array, out: Array) -> None:
-        """out = Σ factor_i x_i; nothing rests on its last digits."""
-        add_rows(self.problem.rows, factors, out)
 
     def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> None:
         """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap."""
@@ -223,42 +220,7 @@ class Newton(Solver):
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
-        problem = self.problem
-        d, n = problem.d, problem.n
-        size = d + 1 if problem.fit_intercept else d
-        hessian = np.zeros((size, size))
-        if self.by_blas(problem):
-            self._add_blocks(curvatures, hessian[:d, :d])
-        else:
-            _add_outer_products(problem.rows, curvatures, hessian)
-        if problem.fit_intercept:
-            column = np.zeros(d)
-            self._add_rows(curvatures, column)
-            hessian[:d, d] = column
-            hessian[d, d] = max(curvatures.sum(), 1e-12 * n)
-        hessian /= n
-        hessian[np.arange(d), np.arange(d)] += problem.lam
-        return hessian
-
-    def _add_blocks(self, curvatures: Array, hessian: Array) -> None:
-        """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
-        rows, (n, d) = self.problem.rows, (self.problem.n, self.problem.d)
-        per_block = max(1, _BLOCK_BYTES // (8 * d))
-        if len(rows) == 1 and curvatures.min() == curvatures.max():  # the squared loss without weights
-            for first in range(0, n, per_block):
-                block = rows[0][first : first + per_block].astype(np.float64, copy=False)
-                hessian += block.T @ block
-            hessian *= curvatures[0]
-            return
-        if len(rows) == 1 and d <= _NARROW:
-            for first in range(0, n, per_block):
-                block = rows[0][first : first + per_block]
-                hessian += block.T @ (block * curvatures[first : first + per_block, None])
-            return
-        block = np.empty((min(per_block, n), d))
-        for first in range(0, n, per_block):
-            used = _scaled_rows(rows, curvatures, first, min(per_block, n - first), block)
-            hessian += block[:used].T @ block[:used]  # numpy sees the symmetry and does half the work
+        return regularised(curvature_sum(self.problem, curvatures), self.problem)
 
 
 def _dense_cost(problem: Problem) -> float:
@@ -290,7 +252,55 @@ def _root_of_slope(slope: Any, here: float) -> float:
     return t
 
 
-def _solve_positive(hessian: Array, gradient: Array) -> Array:
+def curvature_sum(problem: Problem, curvatures: Array) -> Array:
+    """Return Σ c_i x_i x_iᵀ, its upper triangle; with an intercept each x_i ends in a 1."""
+    d = problem.d
+    size = d + 1 if problem.fit_intercept else d
+    total = np.zeros((size, size))
+    if Newton.by_blas(problem):
+        _add_blocks(problem, curvatures, total[:d, :d])
+    else:
+        _add_outer_products(problem.rows, curvatures, total)
+    if problem.fit_intercept:
+        column = np.zeros(d)
+        add_rows(problem.rows, curvatures, column)
+        total[:d, d] = column
+        total[d, d] = curvatures.sum()
+    return total
+
+
+def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
+    """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
+    rows, (n, d) = problem.rows, (problem.n, problem.d)
+    per_block = max(1, _BLOCK_BYTES // (8 * d))
+    if len(rows) == 1 and curvatures.min() == curvatures.max():  # the squared loss without weights
+        for first in range(0, n, per_block):
+            block = rows[0][first : first + per_block].astype(np.float64, copy=False)
+            hessian += block.T @ block
+        hessian *= curvatures[0]
+        return
+    if len(rows) == 1 and d <= _NARROW:
+        for first in range(0, n, per_block):
+            block = rows[0][first : first + per_block]
+            hessian += block.T @ (block * curvatures[first : first + per_block, None])
+        return
+    block = np.empty((min(per_block, n), d))
+    for first in range(0, n, per_block):
+        used = _scaled_rows(rows, curvatures, first, min(per_block, n - first), block)
+        hessian += block[:used].T @ block[:used]  # numpy sees the symmetry and does half the work
+
+
+def regularised(total: Array, problem: Shape) -> Array:
+    """Turn Σ c_i x_i x_iᵀ over all rows into the Hessian of P, in place."""
+    d, n = problem.d, problem.n
+    if problem.fit_intercept:
+        total[d, d] = max(total[d, d], 1e-12 * n)
+    total /= n
+    total[np.arange(d), np.arange(d)] += problem.lam
+    return total
+
+
+def solve_positive(hessian: Array, gradient: Array) -> Array:
     """Solve with a Cholesky factor, scaled to a unit diagonal; a little is added to it where rounding made it indefinite."""
     scale = 1.0 / np.sqrt(np.diagonal(hessian))
     scaled = hessian * scale[:, None] * scale[None, :]
@@ -313,7 +323,7 @@ def _slopes_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
 
 
 @kernel
-def _curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+def curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ''(z_i + b; y_i)."""
     loss_curvatures(loss, z, b, y, s, out)
 

@@ -1,0 +1,12 @@
+"""The same problem over a Dask cluster: rows in partitions, α on the workers, only w travels."""
+
+from __future__ import annotations
+
+from .cluster import ClusterError
+from .partitions import Block, Partitions
+from .result import DistributedResult
+from .rounds import RoundState
+from .solve import solve
+from .summary import Summary, describe
+
+__all__ = ["Block", "ClusterError", "DistributedResult", "Partitions", "RoundState", "Summary", "describe", "solve"]

@@ -172,11 +172,11 @@ def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None)
 def at_zero_weights(problem: Problem, b: float) -> Certificate:
     """Certify w = 0 with α = 0: no built-in loss is negative and each has φ*(0) = 0, so D(0) = 0 and the gap is P(0, b)."""
     primal = problem.at_zero
-    rounding = (problem.n + 64.0) * _EPS * primal
+    rounding = (problem.n + 64.0) * _EPS * primal  # the sum of n terms, all of one sign
     gap = primal + rounding
     return Certificate(
         primal=primal,
-        dual=0.0,
+        dual=primal - gap - rounding,  # as everywhere: P less the gap, less what rounding may have done to P
         gap=gap,
         relative_gap=gap / primal if primal > 0 else 0.0,
         distance_bound=math.sqrt(2 * gap / problem.lam) * (1 + 8 * _EPS),

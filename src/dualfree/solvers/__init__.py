@@ -103,7 +103,7 @@ def solve(
             "add a constant to its value so that it is not negative, or pass tol=0."
         )
     kind.check(problem, solver_options)
-    alpha, intercept = _starting_point(problem, warm_start)
+    alpha, intercept, w = _starting_point(problem, warm_start)
     instance = kind(problem, generator(random_state), **solver_options)
     run = Run(
         problem,
@@ -115,7 +115,7 @@ def solve(
         evaluate_every=evaluate_every,
     )
     with one_blas_thread():
-        return run.go(alpha, intercept)
+        return run.go(alpha, intercept, w)
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -127,10 +127,13 @@ def generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array, float]:
-    """Return (α, b) to begin with; α is always a fresh array, 0 where the weight is zero."""
+def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array, float, Array | None]:
+    """Return (α, b) to begin with, and the w that goes with them where it is not w(α).
+
+    α is always a fresh array, 0 where the weight is zero.
+    """
     if warm_start is None:
-        return np.zeros(problem.n), 0.0
+        return np.zeros(problem.n), 0.0, None
     alpha, w, intercept = _parts_of(problem, warm_start)
     if alpha is not None:
         alpha = finite_vector("warm_start", alpha, problem.n).copy()
@@ -140,7 +143,8 @@ def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array, float]:
             raise ValueError(f"warm_start must hold w with one entry per column of X ({problem.d}), got {w.size}.")
         alpha = -problem.residuals(w, np.zeros(problem.n), intercept)
     alpha[problem.sample_weight == 0] = 0.0
-    return alpha, intercept if problem.fit_intercept else 0.0
+    given = warm_start.w if isinstance(warm_start, Result) and warm_start.w.size == problem.d else None
+    return alpha, intercept if problem.fit_intercept else 0.0, given
 
 
 def _parts_of(problem: Problem, warm_start: Any) -> tuple[Any, Any, float]:

@@ -123,11 +123,11 @@ class Run:
         self.spare = (np.empty(n), np.empty(d))
         self.z, self.sums, self.scratch = np.empty(n), np.empty(d), np.empty(d)
 
-    def go(self, alpha: Array, intercept: float) -> Result:
-        """Run from a starting point until something says stop."""
+    def go(self, alpha: Array, intercept: float, w: Array | None = None) -> Result:
+        """Run from a starting point until something says stop; `w` goes with α where it is not w(α)."""
         pressed = False
         try:
-            self.begin(alpha, intercept)
+            self.begin(alpha, intercept, w)
             while not self.step():
                 pass
         except KeyboardInterrupt:
@@ -141,8 +141,9 @@ class Run:
                     raise
                 pressed = True
 
-    def begin(self, alpha: Array, intercept: float) -> None:
+    def begin(self, alpha: Array, intercept: float, w: Array | None = None) -> None:
         """Take the starting point and evaluate it."""
+        self.given_w = w
         self.solver.start(alpha, intercept)
         self.guess_b = intercept
         self.outcome = self._evaluate()
@@ -187,6 +188,8 @@ class Run:
         began = time.perf_counter()
         problem = self.problem
         alpha, w, b = self.solver.candidate()
+        if self.epoch == 0 and self.given_w is not None:
+            w, b = self.given_w, self.guess_b
         if not np.isfinite(alpha).all():
             self.evaluated = True
             return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead

@@ -19,8 +19,8 @@ from .peers import OURS
 from .summary import KIND, kind_title
 
 matplotlib.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402  (after the choice of a backend that needs no screen)
-from matplotlib.axes import Axes  # noqa: E402
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
 _MOST_TAU = 100.0
 _FORMATS = ("png", "svg")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dualfree.io import written_in_place
@@ -46,7 +47,8 @@ class Results:
         new["converged"] = new["converged"].astype("boolean")
         if len(self.frame):
             replaced = set(zip(new.solver, new.level, strict=True))
-            same = [pair in replaced for pair in zip(self.frame.solver, self.frame.level, strict=True)]
+            pairs = zip(self.frame.solver, self.frame.level, strict=True)
+            same = np.array([pair in replaced for pair in pairs])
             new = pd.concat([self.frame[~(self.rows_of(cell) & same)], new], ignore_index=True)
         self.frame = new
         self.path.parent.mkdir(parents=True, exist_ok=True)

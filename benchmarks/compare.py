@@ -169,12 +169,14 @@ class Program:
             versions=machine.versions(tuple(sorted({peer.package for peer in installed()[0]}))),
             commit=machine.commit(),
         )
-        for row in rows:
-            if row["note"] and row["solver"] == OURS:
-                print(f"  {cell}: {OURS} did not reach {row['level']:g}: {row['note']}")
         cells = summary.ratios(self.results.frame[self.results.rows_of(cell)])
         for _, line in cells.iterrows():
             print(summary.cell_line(line), flush=True)
+        if cells.empty:  # nothing to compare with
+            for row in rows:
+                print(
+                    f"  {cell} to {row['level']:g}: {row['solver']} {row['note'] or summary.milliseconds(row['seconds'])}"
+                )
 
 
 def _chosen(frame: pd.DataFrame, options: argparse.Namespace) -> pd.DataFrame:

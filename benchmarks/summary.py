@@ -87,10 +87,10 @@ def kind_title(threads: int, dtype: str, intercept: bool) -> str:
 def cell_line(row: pd.Series) -> str:
     """Return the line of a cell: ours, the best peer and its name, the ratio."""
     name = f"{row.data} {row.loss} λn={row.lam_n:g} to {row.level:g}"
-    ours = f"ours {_milliseconds(row.ours):>9} ms" if row.ours == row.ours else f"ours NOT REACHED ({row.note})"
+    ours = f"ours {milliseconds(row.ours):>12}" if row.ours == row.ours else f"ours NOT REACHED ({row.note})"
     if not row.peer:
         return f"  {name:<52} {ours}   no peer reached it"
-    return f"  {name:<52} {ours}   {row.peer:<26} {_milliseconds(row.theirs):>9} ms   ratio {row.ratio:6.2f}"
+    return f"  {name:<52} {ours}   {row.peer:<26} {milliseconds(row.theirs):>12}   ratio {row.ratio:6.2f}"
 
 
 def total_line(row: pd.Series) -> str:
@@ -132,5 +132,6 @@ def loose_references(cells: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def _milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:.1f}"
+def milliseconds(seconds: float) -> str:
+    """Return a time as it is printed."""
+    return f"{1e3 * seconds:.1f} ms"

@@ -15,20 +15,25 @@ _STRIDE = 2
 
 @dataclass(frozen=True)
 class Attempt:
-    """A fit at one tolerance: how long it took and how near the optimum it came; `failed` says why there is none."""
+    """A fit at one tolerance: how long it took and how near the optimum it came.
+
+    `failed` says why there is none; `broken` that this was an error, not a lack of time.
+    """
 
     seconds: float
     reached: float
     converged: bool | None = None
     failed: str = ""
+    broken: bool = False
 
 
 @dataclass
 class Choice:
-    """For each level the tolerance and its attempt; for the levels that were not reached, why."""
+    """For each level the tolerance and its attempt; for the levels that were not reached, why; an error, if any."""
 
     chosen: dict[float, tuple[float, Attempt]] = field(default_factory=dict)
     missed: dict[float, str] = field(default_factory=dict)
+    error: str = ""
 
 
 def choose(
@@ -50,6 +55,8 @@ def choose(
         if not left:
             break
         now = tried[place] = attempt(tolerances[place], max(map(worth, left)))
+        if now.broken:
+            result.error = now.failed
         for level in tuple(left):
             if now.failed:
                 result.missed[level] = now.failed

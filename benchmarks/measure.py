@@ -81,6 +81,8 @@ class CellRun:
             return self._attempt(peer, tol, limit)
 
         choice = choose(attempt, peer.tolerances, levels, self._worth)
+        if choice.error:  # it may be the best peer: nobody should have to find out from a column
+            print(f"  {self.cell}: {peer.name} failed: {choice.error}", flush=True)
         for level, (_, attempted) in choice.chosen.items():
             self.best[level] = min(attempted.seconds, self.best.get(level, math.inf))
         return choice
@@ -94,7 +96,7 @@ class CellRun:
         if isinstance(outcome, Fit):
             reached = self.reference.suboptimality(outcome.answer)
             return Attempt(outcome.seconds, reached, outcome.answer.converged)
-        return Attempt(math.nan, math.nan, failed=outcome.note)
+        return Attempt(math.nan, math.nan, failed=outcome.note, broken=not outcome.too_slow)
 
     # --- repeats ----------------------------------------------------------------------------------------------------
 

@@ -61,6 +61,7 @@ class Peer:
     intercept: bool = False
     max_features: int | None = None
     dense_only: bool = False
+    dense_intercept_only: bool = False
 
     def takes(self, task: Task) -> bool:
         """Whether the solver can be asked for this problem at all."""
@@ -68,8 +69,11 @@ class Peer:
             task.loss in self.losses
             and (self.intercept or not task.fit_intercept)
             and (self.max_features is None or task.X.shape[1] <= self.max_features)
-            and not (self.dense_only and scipy.sparse.issparse(task.X))
+            and not (scipy.sparse.issparse(task.X) and self._only_dense(task))
         )
+
+    def _only_dense(self, task: Task) -> bool:
+        return self.dense_only or (self.dense_intercept_only and task.fit_intercept)
 
 
 def answer(coef: Any, intercept: Any, converged: bool | None = None) -> Answer:

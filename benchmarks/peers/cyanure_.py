@@ -19,7 +19,7 @@ def fit(task: Task, tol: float) -> Answer:
         "n_threads": task.threads,
     }
     if task.loss == "squared":
-        model = Regression(loss="square", **common)
+        model = Regression(**common)
     else:
         model = Classifier(loss={"squared_hinge": "sqhinge"}.get(task.loss, task.loss), **common)
     model.fit(task.X, task.y)

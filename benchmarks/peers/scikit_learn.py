@@ -68,6 +68,7 @@ PEERS = [
         tolerances=_DIRECT,
         intercept=True,
         max_features=_LARGEST_GRAM,
+        dense_intercept_only=True,
     ),
     Peer(
         "sklearn Ridge svd",
@@ -81,6 +82,14 @@ PEERS = [
     ),
     *(
         Peer(f"sklearn Ridge {solver}", ("squared",), partial(ridge, solver=solver), _PACKAGE, intercept=True)
-        for solver in ("auto", "sparse_cg", "lsqr", "saga", "sag")
+        for solver in ("auto", "sparse_cg", "lsqr", "sag")
+    ),
+    Peer(
+        "sklearn Ridge saga",
+        ("squared",),
+        partial(ridge, solver="saga"),
+        _PACKAGE,
+        intercept=True,
+        dense_intercept_only=True,
     ),
 ]

@@ -15,6 +15,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -28,7 +29,7 @@ from .peers import OURS, Peer, installed
 from .results import Results
 from .worker import Worker, limit_threads, task_of
 
-_QUICK = Effort(repeats=3, patience=5.0, give_up=5.0)
+_QUICK = Effort(repeats=3, patience=5.0, give_up=5.0, contender=2.0)
 _QUICK_NONZEROS = 2_000_000
 _QUICK_MINUTES = 5.0
 
@@ -37,15 +38,35 @@ def _listed(kind: Callable[[str], object]) -> Callable[[str], tuple[object, ...]
     def convert(text: str) -> tuple[object, ...]:
         return tuple(kind(entry.strip()) for entry in text.split(","))
 
-    convert.__name__ = f"list of {kind.__name__}s with commas between them"
+    convert.__name__ = f"list ({kind.__name__}s with commas between them)"
     return convert
 
 
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return value
+
+
+_positive.__name__ = "positive number"
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError
+    return count
+
+
+_count.__name__ = "positive whole number"
+
+
 def _threads(text: str) -> int:
-    threads = machine.cores() if text == "all" else int(text)
-    if threads < 1:
-        raise argparse.ArgumentTypeError(f"must be a positive number or all, got {text}")
-    return threads
+    return machine.cores() if text == "all" else _count(text)
+
+
+_threads.__name__ = "number of threads (a positive whole number or all)"
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -56,8 +77,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     what.add_argument("--data-dir", type=Path, help="folder of NumPy archives and LIBSVM files")
     what.add_argument("--data", type=_listed(str), help="names of sets; by default every set of the folder")
     what.add_argument("--losses", type=_listed(str), default=tuple(loss for task in LOSSES.values() for loss in task))
-    what.add_argument("--lam-n", type=_listed(float), help="by default 10,1,0.1,0.01; with --intercept 1,0.01")
-    what.add_argument("--levels", type=_listed(float), default=LEVELS, help="by default 1e-3,1e-6,1e-9")
+    what.add_argument("--lam-n", type=_listed(_positive), help="by default 10,1,0.1,0.01; with --intercept 1,0.01")
+    what.add_argument("--levels", type=_listed(_positive), default=LEVELS, help="by default 1e-3,1e-6,1e-9")
     what.add_argument("--solvers", type=_listed(str), help="beginnings of solvers' names, as dualfree,sklearn")
     what.add_argument(
         "--intercept", action="store_true", help="with an unpenalised intercept, for solvers that have one"
@@ -66,10 +87,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     what.add_argument("--threads", type=_threads, default=1, help="a number or all")
     how = parser.add_argument_group("how much time to spend")
     how.add_argument("--quick", action="store_true", help="about five minutes: fewer sets and λ, fewer repeats")
-    how.add_argument("--repeats", type=int, help="repeats of a fit (three times as many where it is short)")
-    how.add_argument("--patience", type=float, help="the most seconds for one fit")
-    how.add_argument("--give-up", type=float, help="no tighter tolerance beyond so many times the best time")
-    how.add_argument("--minutes", type=float, help="begin no cell after that many")
+    how.add_argument("--repeats", type=_count, help="repeats of a fit (three times as many where it is short)")
+    how.add_argument("--patience", type=_positive, help="the most seconds for one fit")
+    how.add_argument("--give-up", type=_positive, help="no tighter tolerance beyond so many times the best time")
+    how.add_argument("--minutes", type=_positive, help="begin no cell after that many")
     how.add_argument("--fresh", action="store_true", help="measure again what is in the output already")
     output = parser.add_argument_group("output")
     output.add_argument("--out", type=Path, default=Path("benchmark_results/compare.parquet"))
@@ -87,11 +108,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _effort(options: argparse.Namespace) -> Effort:
     preset = _QUICK if options.quick else Effort()
-    return Effort(
-        repeats=options.repeats or preset.repeats,
-        patience=options.patience or preset.patience,
-        give_up=options.give_up or preset.give_up,
-    )
+    chosen = {name: getattr(options, name) for name in ("repeats", "patience", "give_up")}
+    return replace(preset, **{name: value for name, value in chosen.items() if value is not None})
 
 
 class Program:

@@ -51,7 +51,7 @@ def _totals(cells: pd.DataFrame) -> Iterator[str]:
     for _, row in totals(cells).iterrows():
         worst = f"{_number(row.worst)} ({row.worst_cell})" if row.worst_cell else "–"
         yield (
-            f"| {kind_title(row.threads, row.dtype, row.intercept)} | {row.level:g} | {_number(row.geometric_mean)} "
+            f"| {kind_title(*row[list(KIND)])} | {row.level:g} | {_number(row.geometric_mean)} "
             f"| {worst} | {row.won} of {row.cells} | {row.only_ours} / {row.only_peers} / {row.nobody} |"
         )
     yield ""

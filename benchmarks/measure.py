@@ -18,8 +18,8 @@ from .worker import Fit, Job, Worker, task_of
 
 _TINY = 0.05  # seconds; shorter fits are repeated more often
 _TINY_FACTOR = 3
-_LEAST_WORTH = 0.5  # seconds; below this, giving up would save nothing
-_NOT_REPEATED = 5.0  # times the best: beyond it, one measurement says enough
+_LEAST_WORTH = 0.02  # seconds; below this, giving up would save nothing
+_LEAST_LIMIT = 0.5  # seconds; a new process costs more than waiting that long
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,14 @@ class Effort:
     """How much time a cell may take.
 
     `patience` seconds are the most for one fit; a fit that takes `give_up` times as long as the best solver needed for a
-    level is not followed by tighter ones.
+    level is not followed by tighter ones. A peer beyond `contender` times the best is not repeated: what was measured
+    while its tolerance was chosen says enough.
     """
 
     repeats: int = 5
     patience: float = 60.0
     give_up: float = 20.0
+    contender: float = 5.0
 
 
 @dataclass
@@ -92,7 +94,7 @@ class CellRun:
         return min(self.effort.patience, max(_LEAST_WORTH, self.effort.give_up * best))
 
     def _attempt(self, peer: Peer, tol: float, limit: float) -> Attempt:
-        outcome = self.worker.fit(Job(self.cell, peer.name, tol), limit)
+        outcome = self.worker.fit(Job(self.cell, peer.name, tol), max(limit, _LEAST_LIMIT))
         if isinstance(outcome, Fit):
             reached = self.reference.suboptimality(outcome.answer)
             return Attempt(outcome.seconds, reached, outcome.answer.converged)
@@ -119,7 +121,7 @@ class CellRun:
 
     def _rounds(self, setting: _Setting) -> int:
         seconds = setting.first.seconds
-        hopeless = all(seconds > _NOT_REPEATED * self.best[level] for level in setting.levels)
+        hopeless = all(seconds > self.effort.contender * self.best[level] for level in setting.levels)
         if hopeless and setting.peer.name != OURS:
             return 0
         return self.effort.repeats * (_TINY_FACTOR if seconds < _TINY else 1)

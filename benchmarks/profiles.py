@@ -83,7 +83,8 @@ def _panel(panel: Axes, frame: pd.DataFrame, solvers: list[str]) -> None:
         share = share_within(factors[solver], tau) if solver in factors and len(factors) else np.zeros_like(tau)
         ours = solver == OURS
         colour = "black" if ours else colours[(number - 1) % len(colours)]
-        panel.step(tau, share, where="post", label=solver, color=colour, linewidth=2.4 if ours else 1.2)
+        style = "-" if number <= len(colours) else "--"
+        panel.step(tau, share, style, where="post", label=solver, color=colour, linewidth=2.4 if ours else 1.2)
     panel.set_xscale("log")
     panel.set_xlim(1.0, _MOST_TAU)
     panel.set_ylim(-0.02, 1.02)

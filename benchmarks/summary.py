@@ -127,7 +127,7 @@ def loose_references(cells: pd.DataFrame) -> Iterator[str]:
     loose = cells[~(cells.reference_gap <= TRUSTED_GAP)].drop_duplicates(list(KEY))
     for _, row in loose.iterrows():
         yield (
-            f"The reference of {row.data} {row.loss} λn={row.lam_n:g} ({kind_title(row.threads, row.dtype, row.intercept)}) "
+            f"The reference of {row.data} {row.loss} λn={row.lam_n:g} ({kind_title(*row[list(KIND)])}) "
             f"has a gap of {row.reference_gap:.1e}; levels below ten times that are not judged."
         )
 

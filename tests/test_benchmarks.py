@@ -315,7 +315,9 @@ def test_the_program_measures_resumes_and_sums_up(folder, capsys):
     compare.main([*arguments, "--markdown", str(folder / "table.md"), "--plots"])
     assert "small logistic" not in capsys.readouterr().out.split("Best peer")[0], "nothing is measured twice"
     pd.testing.assert_frame_equal(first, pd.read_parquet(out))
-    assert "| small | logistic | 1 |" in (folder / "table.md").read_text(encoding="utf-8")
+    table = (folder / "table.md").read_text(encoding="utf-8")
+    assert "| one thread, float64, no intercept | 1e-06 |" in table
+    assert "| small | logistic | 1 |" in table
     for format in ("png", "svg"):
         assert (out.parent / f"results_profile_1_float64.{format}").stat().st_size > 1000
     compare.main([*arguments, "--fresh", "--lam-n", "1,0.1"])

@@ -25,21 +25,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import rows as _rows
 from ._checks import Array, finite_matrix, real_number
-from ._jit import kernel
+from ._jit import device, kernel
 from ._threads import one_blas_thread
 from .dual_domain import Balance, project
-from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms, residual
+from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms_into, residual
 from .problem import Problem, slope_sum
 
 _EPS = 2.0**-52
 _EVALUATION = 32.0 * _EPS  # what evaluating a closed form may cost, relative and as a shift of z
 _BRACKET_STEPS = 40
+# Rows are certified so many at a time, on vector registers; what is kept of each: six numbers and scratch for the loss.
+_AT_A_TIME, _TERMS = 128, 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,13 @@ class Certificate:
         )
 
 
+class KnownWeights(NamedTuple):
+    """What is known of w(α): Σ α_i x_i, with an error of at most `error` Σ |α_i| ‖x_i‖; or, without it, ‖w − w(α)‖ ≤ `error`."""
+
+    sums: Array | None
+    error: float
+
+
 def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None) -> Certificate:
     """Certify any point: bound P(w, b) − P* from the data alone.
 
@@ -159,7 +168,25 @@ def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None)
     error = problem.sum_rows_into(feasible, sums, scratch)
     # any w is allowed; what overflows is certified as infinite
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        return bound_gap(problem, vector, b, feasible, balance, z, sums, error, scratch, final=True)
+        return bound_gap(problem, vector, b, feasible, balance, z, KnownWeights(sums, error), scratch, final=True)
+
+
+def at_zero_weights(problem: Problem, b: float) -> Certificate:
+    """Certify w = 0 with α = 0: no built-in loss is negative and each has φ*(0) = 0, so D(0) = 0 and the gap is P(0, b)."""
+    primal = problem.at_zero
+    rounding = (problem.n + 64.0) * _EPS * primal
+    gap = primal + rounding
+    return Certificate(
+        primal=primal,
+        dual=0.0,
+        gap=gap,
+        relative_gap=gap / primal if primal > 0 else 0.0,
+        distance_bound=math.sqrt(2 * gap / problem.lam) * (1 + 8 * _EPS),
+        intercept_bound=math.inf if problem.fit_intercept else 0.0,
+        source="dual",
+        rounding=rounding,
+        weight_norm=0.0,
+    )
 
 
 def bound_gap(
@@ -169,16 +196,17 @@ def bound_gap(
     alpha: Array,
     balance: Balance,
     z: Array,
-    sums: Array,
-    sums_error: float,
+    known: KnownWeights,
     gradient: Array,
     *,
     enough: float = 0.0,
+    trusts_dual: bool = False,
     final: bool = False,
 ) -> Certificate:
-    """Compute both bounds at (w, b), given feasible α, z = X w and `sums` = Σ α_i x_i with its error; `gradient` is scratch.
+    """Compute both bounds at (w, b), given feasible α, z = X w and what is known of w(α); `gradient` is scratch.
 
-    The gradient bound costs a pass over the data and is left out when the dual bound is at most `enough`.
+    The gradient bound costs a pass over the data. It is left out where the dual bound is at most `enough`, where w(α) was not
+    summed and, with `trusts_dual`, as long as the dual bound is more than rounding errors.
     With `final` the intercept is bounded, too. On return z holds |κ_i|.
     """
     loss, y, s, v = problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
@@ -192,9 +220,12 @@ def bound_gap(
         problem.rows, loss, y, s, v, w_norm, b, alpha, z, smoothness, lipschitz, unit
     )
     # ‖w − w(α)‖, the rounding of w(α) and of the difference included
-    gradient[:] = w - sums / (lam * n)
-    sum_error = (sums_error + 4.0 * _EPS) * alpha_size / (lam * n) + 8.0 * _EPS * w_norm
-    distance = float(np.linalg.norm(gradient)) * (1 + problem.d * _EPS)
+    if known.sums is None:
+        distance, sum_error = known.error, 0.0
+    else:
+        gradient[:] = w - known.sums / (lam * n)
+        sum_error = (known.error + 4.0 * _EPS) * alpha_size / (lam * n) + 8.0 * _EPS * w_norm
+        distance = float(np.linalg.norm(gradient)) * (1 + problem.d * _EPS)
 
     primal = primal_sum / n + 0.5 * lam * w_norm * w_norm
     primal_error = primal_error / n + 8.0 * _EPS * abs(primal) + problem.d * _EPS * lam * w_norm * w_norm
@@ -214,7 +245,8 @@ def bound_gap(
         gap = (losses + 0.5 * lam * _square(distance + sum_error + shift)) * (1 + 8 * _EPS)
         rounding = gap - (dual_sum / n + 0.5 * lam * _square(distance))
 
-    if not gap <= enough and math.isfinite(smoothness):
+    hopeful = not trusts_dual or rounding >= 0.5 * gap  # both are infinite where nothing is known of the gap yet
+    if not gap <= enough and hopeful and math.isfinite(smoothness) and known.sums is not None:
         slope_error, h = 0.0, 0.0
         usable, flat = True, False
         if problem.fit_intercept:
@@ -234,8 +266,8 @@ def bound_gap(
             bound = (_square(size + spill + error) / (2 * lam) + slack) * (1 + 8 * _EPS)
             if not bound >= gap:
                 # Where P(w, ·) is flat, b is uncertain, but not because of rounding.
-                known = _square(size + spill) / (2 * lam) + slack if flat else _square(size) / (2 * lam)
-                gap, source, rounding = bound, "gradient", bound - known
+                certain = _square(size + spill) / (2 * lam) + slack if flat else _square(size) / (2 * lam)
+                gap, source, rounding = bound, "gradient", bound - certain
     if primal == 0.0 and problem.loss.builtin_id is not None:
         gap, source, rounding = 0.0, "dual", 0.0  # no built-in loss is negative: D(0) ≥ 0
     if math.isnan(gap):
@@ -247,7 +279,7 @@ def bound_gap(
         intercept_bound = math.inf
         if final and problem.loss.convex and math.isfinite(distance_bound):
             intercept_bound = _bound_intercept(loss, z, b, y, s, v, distance_bound, w_norm, problem.nnz_per_row_max)
-    _absolute_residuals(loss, z, b, y, s, alpha)
+    absolute_residuals(loss, z, b, y, s, alpha)
     at_zero = problem.at_zero
     return Certificate(
         primal=float(primal),
@@ -294,32 +326,81 @@ def _gap_terms(
 ) -> tuple[float, float, float, float, float]:
     """Return Σ FY_i, what rounding may hide of it, Σ s φ(z), its rounding error, and Σ |α_i| ‖x_i‖."""
     total, rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(z.size):
-        norm = np.sqrt(v[i])
-        alpha_size += abs(alpha[i]) * norm
-        if s[i] == 0.0:
-            continue
-        margin = z[i] + b
-        a = alpha[i] / s[i]
-        shift = (_rows.row_length(rows, i) + 4.0) * _EPS * norm * w_norm + 4.0 * _EPS * abs(b)
-        value, derivative, fenchel_young, error = loss_terms(loss, margin, y[i], a)
-        total += s[i] * fenchel_young
-        slope = s[i] * derivative
-        reach = shift + _EVALUATION * (unit + abs(margin) + abs(y[i]))
-        if np.isinf(smoothness):
-            rounding += s[i] * error + (s[i] * lipschitz + abs(alpha[i])) * reach
-            primal_error += s[i] * lipschitz * reach
-        else:
-            reach += _EVALUATION * abs(a)
-            rounding += s[i] * error + abs(slope + alpha[i]) * reach + 2.0 * s[i] * smoothness * reach * reach
-            primal_error += abs(slope) * reach + s[i] * smoothness * reach * reach
-        term = s[i] * value
-        new = primal + term
+    block = np.empty((_TERMS, _AT_A_TIME))
+    for first in range(0, z.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, z.size)
+        size = last - first
+        for k in range(size):
+            block[0, k] = alpha[first + k] / s[first + k] if s[first + k] > 0.0 else 0.0
+        for k in range(size):
+            block[5, k] = (_rows.row_length(rows, first + k) + 4.0) * w_norm
+        # contiguous pieces, one by one: the loops over them run on vector registers
+        a, values, slopes, gaps, errors = (
+            block[0][:size],
+            block[1][:size],
+            block[2][:size],
+            block[3][:size],
+            block[4][:size],
+        )
+        z_part, y_part, s_part = z[first:last], y[first:last], s[first:last]
+        loss_terms_into(loss, z_part, b, y_part, a, values, slopes, gaps, errors, block[6:])
+        sums = _add_up(
+            z_part, b, y_part, s_part, v[first:last], alpha[first:last], a, values, slopes, gaps, errors, block[5][:size],
+            smoothness, lipschitz, unit
+        )  # fmt: skip
+        total += sums[0]
+        rounding += sums[1]
+        new = primal + sums[2]
         back = new - primal
-        lost += (primal - (new - back)) + (term - back)
+        lost += (primal - (new - back)) + (sums[2] - back)
         primal = new
-        primal_error += 8.0 * _EPS * abs(term)
+        primal_error += sums[3]
+        alpha_size += sums[4]
     return total, rounding, primal + lost, primal_error, alpha_size
+
+
+@device(reassociate=True)
+def _add_up(
+    z: Any,
+    b: float,
+    y: Any,
+    s: Any,
+    v: Any,
+    alpha: Any,
+    a: Any,
+    values: Any,
+    slopes: Any,
+    gaps: Any,
+    errors: Any,
+    stretch: Any,
+    smoothness: float,
+    lipschitz: float,
+    unit: float,
+) -> tuple[float, float, float, float, float]:
+    """The five sums over one block of rows; with at most 128 terms each, the order of addition costs 128 ε at most."""
+    total, rounding, primal, primal_error, primal_size, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    if np.isfinite(smoothness):
+        for k in range(z.size):
+            norm = np.sqrt(v[k])
+            reach = _EPS * (stretch[k] * norm + 4.0 * abs(b))
+            reach += _EVALUATION * (unit + abs(z[k] + b) + abs(y[k]) + abs(a[k]))
+            slope = s[k] * slopes[k]
+            rounding += s[k] * errors[k] + abs(slope + alpha[k]) * reach + 2.0 * s[k] * smoothness * reach * reach
+            primal_error += abs(slope) * reach + s[k] * smoothness * reach * reach
+            alpha_size += abs(alpha[k]) * norm
+    else:
+        for k in range(z.size):
+            norm = np.sqrt(v[k])
+            reach = _EPS * (stretch[k] * norm + 4.0 * abs(b))
+            reach += _EVALUATION * (unit + abs(z[k] + b) + abs(y[k]))
+            rounding += s[k] * errors[k] + (s[k] * lipschitz + abs(alpha[k])) * reach
+            primal_error += s[k] * lipschitz * reach
+            alpha_size += abs(alpha[k]) * norm
+    for k in range(z.size):
+        total += s[k] * gaps[k]
+        primal += s[k] * values[k]
+        primal_size += s[k] * abs(values[k])
+    return total, rounding, primal, primal_error + (_AT_A_TIME + 8.0) * _EPS * primal_size, alpha_size
 
 
 @kernel
@@ -432,7 +513,7 @@ def _bound_intercept(
 
 
 @kernel
-def _absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
+def absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
     """z_i = |κ_i|."""
     loss_slopes(loss, z, b, y, s, z)
     for i in range(z.size):

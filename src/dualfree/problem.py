@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,18 @@ class Problem:
         other._at_zero = None
         return other
 
+    def subset(self, chosen: Array) -> Problem:
+        """Return the problem on some of the rows, with the same λ; those rows are copied."""
+        other = copy.copy(self)
+        other.__dict__.pop("pairs", None)
+        other.X = self.X[chosen]
+        other.n = other.X.shape[0]
+        other.rows = _rows.as_rows(other.X)
+        other.y, other.sample_weight = self.y[chosen], self.sample_weight[chosen]
+        other.row_norms_squared = self.row_norms_squared[chosen]
+        other._at_zero = None
+        return other
+
     def __repr__(self) -> str:
         form = "CSR" if len(self.rows) == 3 else "dense"
         intercept = ", fit_intercept=True" if self.fit_intercept else ""
@@ -171,6 +184,11 @@ class Problem:
     def nnz(self) -> int:
         """Stored entries of X."""
         return int(self.rows[2][-1]) if len(self.rows) == 3 else self.n * self.d
+
+    @cached_property
+    def pairs(self) -> int:
+        """Σ nnz_i², what a Hessian costs."""
+        return _rows.sum_of_squared_lengths(self.rows)
 
     @property
     def nnz_per_row_max(self) -> int:
@@ -220,9 +238,17 @@ class Problem:
 
     def sum_rows_into(self, alpha: Array, out: Array, scratch: Array) -> float:
         """out = Σ α_i x_i; return e such that the rounding error is at most e Σ |α_i| ‖x_i‖."""
-        block = max(_SUM_BLOCK, self.n * self.d // max(1, self.nnz))  # a block's end costs d additions
-        _rows.weighted_sum_into(self.rows, alpha, block, out, scratch)
-        return (min(block, self.n) + self.n / block + 4.0) * _EPS
+        _rows.weighted_sum_into(self.rows, alpha, self._sum_block, out, scratch)
+        return self.sum_error
+
+    @property
+    def _sum_block(self) -> int:
+        return max(_SUM_BLOCK, self.n * self.d // max(1, self.nnz))  # a block's end costs d additions
+
+    @property
+    def sum_error(self) -> float:
+        """What `sum_rows_into` returns."""
+        return (min(self._sum_block, self.n) + self.n / self._sum_block + 4.0) * _EPS
 
     def residuals(self, w: Array, alpha: Array, intercept: float = 0.0) -> Array:
         """Return κ_i = s_i φ'(x_i·w + b; y_i) + α_i."""

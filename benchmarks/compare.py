@@ -183,6 +183,7 @@ class Program:
             at_zero=run.reference.at_zero,
             optimum=run.reference.optimum,
             reference_gap=run.reference.gap,
+            reference_gap_computed=run.reference.computed,
             machine=machine.machine(),
             versions=machine.versions(tuple(sorted({peer.package for peer in installed()[0]}))),
             commit=machine.commit(),

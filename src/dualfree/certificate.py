@@ -38,6 +38,7 @@ from .problem import Problem
 from .row_sums import EPS as _EPS
 from .row_sums import EVALUATION as _EVALUATION
 from .row_sums import LocalSums, RowSums, loss_unit
+from .team import Team
 
 _BRACKET_STEPS = 40
 
@@ -200,6 +201,7 @@ def bound_gap(
     enough: float = 0.0,
     trusts_dual: bool = False,
     final: bool = False,
+    team: Team | None = None,
 ) -> Certificate:
     """Compute both bounds at (w, b), given feasible α, z = X w and what is known of w(α); `gradient` is scratch.
 
@@ -207,7 +209,7 @@ def bound_gap(
     summed and, with `trusts_dual`, as long as the dual bound is more than rounding errors.
     With `final` the intercept is bounded, too. On return z holds |κ_i|.
     """
-    rows = LocalSums(problem, norm_of(w), b, alpha, balance, z, problem.n)
+    rows = LocalSums(problem, norm_of(w), b, alpha, balance, z, problem.n, team)
     certificate = bound_from_sums(
         problem, rows, w, b, known, gradient, enough=enough, trusts_dual=trusts_dual, final=final
     )

@@ -150,6 +150,20 @@ class Problem:
         other._at_zero = None
         return other
 
+    def between(self, first: int, last: int) -> Problem:
+        """Return the problem on consecutive rows, with the same λ; nothing is copied."""
+        other = copy.copy(self)
+        other.__dict__.pop("pairs", None)
+        other.n = last - first
+        if len(self.rows) == 1:
+            other.rows = (self.rows[0][first:last],)
+        else:
+            other.rows = (self.rows[0], self.rows[1], self.rows[2][first : last + 1])
+        other.y, other.sample_weight = self.y[first:last], self.sample_weight[first:last]
+        other.row_norms_squared = self.row_norms_squared[first:last]
+        other._at_zero = None
+        return other
+
     def subset(self, chosen: Array) -> Problem:
         """Return the problem on some of the rows, with the same λ; those rows are copied."""
         other = copy.copy(self)
@@ -177,7 +191,7 @@ class Problem:
     @property
     def nnz(self) -> int:
         """Stored entries of X."""
-        return int(self.rows[2][-1]) if len(self.rows) == 3 else self.n * self.d
+        return int(self.rows[2][-1] - self.rows[2][0]) if len(self.rows) == 3 else self.n * self.d
 
     @cached_property
     def pairs(self) -> int:

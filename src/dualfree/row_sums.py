@@ -19,6 +19,7 @@ from ._jit import device, kernel
 from .dual_domain import Balance
 from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms_into, residual
 from .problem import Problem, slope_sum
+from .team import Part, Team
 
 EPS = 2.0**-52
 EVALUATION = 32.0 * EPS  # what evaluating a closed form may cost, relative and as a shift of z
@@ -96,8 +97,17 @@ class LocalSums:
     """The sums over the rows of one problem (or of one partition of a larger one, whose n is then given)."""
 
     def __init__(
-        self, problem: Problem, w_norm: float, b: float, alpha: Array, balance: Balance, z: Array, n: int
+        self,
+        problem: Problem,
+        w_norm: float,
+        b: float,
+        alpha: Array,
+        balance: Balance,
+        z: Array,
+        n: int,
+        team: Team | None = None,
     ) -> None:
+        self.team = Team(problem) if team is None else team
         self.problem, self.w_norm, self.b, self.alpha = problem, w_norm, b, alpha
         self.balance, self.z, self.n = balance, z, n
         self.unit = loss_unit(problem.loss)
@@ -105,23 +115,27 @@ class LocalSums:
 
     def gap_terms(self) -> tuple[GapTerms, Imbalance]:
         """Return the terms of P(w, b) − D(α)."""
-        problem = self.problem
-        loss, y, s = self.targets
-        terms = _gap_terms(
-            problem.rows,
-            loss,
-            y,
-            s,
-            problem.row_norms_squared,
-            self.w_norm,
-            self.b,
-            self.alpha,
-            self.z,
-            float(problem.loss.smoothness),
-            float(problem.loss.lipschitz),
-            self.unit,
-        )
-        return GapTerms(*terms), self._imbalance()
+        smoothness, lipschitz = float(self.problem.loss.smoothness), float(self.problem.loss.lipschitz)
+
+        def one(part: Part) -> tuple[float, ...]:
+            rows, where = part.problem, part.where
+            return _gap_terms(
+                rows.rows,
+                rows.loss.compiled,
+                rows.y,
+                rows.sample_weight,
+                rows.row_norms_squared,
+                self.w_norm,
+                self.b,
+                self.alpha[where],
+                self.z[where],
+                smoothness,
+                lipschitz,
+                self.unit,
+            )
+
+        # a sum of a few sums: the slack of n ε that a certificate adds covers their addition
+        return GapTerms(*map(sum, zip(*self.team.each(one), strict=True))), self._imbalance()
 
     def _imbalance(self) -> Imbalance:
         excess, k, reach = self.balance
@@ -193,8 +207,12 @@ class LocalSums:
 
     def residuals_into_margins(self) -> None:
         """z_i = |κ_i|."""
-        loss, y, s = self.targets
-        absolute_residuals(loss, self.z, self.b, y, s, self.alpha)
+        loss = self.problem.loss.compiled
+        self.team.each(
+            lambda part: absolute_residuals(
+                loss, self.z[part.where], self.b, part.problem.y, part.problem.sample_weight, self.alpha[part.where]
+            )
+        )
 
 
 def loss_unit(loss: Any) -> float:

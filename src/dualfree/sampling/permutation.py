@@ -26,7 +26,7 @@ def shuffle(order: Array, rng: np.random.Generator) -> None:
 
 
 @device
-def _mixed(state: Any) -> Any:
+def mixed(state: Any) -> Any:
     """SplitMix64's output function (Steele, Lea and Flood 2014)."""
     z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -39,7 +39,7 @@ def _shuffle(order: Any, seed: Any) -> None:
     state = seed
     for last in range(order.size - 1, 0, -1):
         state += np.uint64(0x9E3779B97F4A7C15)
-        bits = _mixed(state)
+        bits = mixed(state)
         if last < 0x7FFFFFFF:
             other = np.int64(((bits >> np.uint64(32)) * np.uint64(last + 1)) >> np.uint64(32))
         else:

@@ -11,6 +11,7 @@ from .._checks import Array, finite_vector, one_of, real_number, whole_number
 from .._threads import one_blas_thread
 from ..problem import Problem
 from ..result import Result
+from ..team import Team
 from .adfsdca import AdfSdca
 from .adfsdca_plus import AdfSdcaPlus
 from .auto import Auto
@@ -63,7 +64,9 @@ def solve(
     callback : callable, optional
         Called with a `State` after each evaluation; a true answer stops the run.
     n_threads : int, default=1
-        The solvers of this version run on one thread.
+        Threads to use, at most. "auto" takes all its steps on several threads where the data are large enough to gain by it;
+        the other solvers are sequential by nature and use them for certificates alone. The same number of threads gives the
+        same bits.
     evaluate_every : int, optional
         Epochs between two certificates. By default they are evaluated where the last gaps say that `tol` may be met.
     **solver_options
@@ -95,8 +98,7 @@ def solve(
         evaluate_every = whole_number("evaluate_every", evaluate_every, low=1)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}.")
-    if whole_number("n_threads", n_threads, low=1) != 1:
-        raise ValueError(f"n_threads must be 1, got {n_threads}: the solvers of this version run on one thread.")
+    n_threads = whole_number("n_threads", n_threads, low=1)
     if tol > 0 and problem.at_zero < 0:
         raise ValueError(
             f"tol is relative to P(0), which is {problem.at_zero:.3g} for {problem.loss!r}: "
@@ -114,7 +116,7 @@ def solve(
         callback=callback,
         evaluate_every=evaluate_every,
     )
-    with one_blas_thread():
+    with one_blas_thread(), Team(problem, n_threads) as instance.team:
         return run.go(alpha, intercept, w)
 
 

@@ -22,8 +22,8 @@ from ..losses.calls import loss_curvature, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from ..sampling.adaptive import lemma_pair, potential_scales
 from ..sampling.permutation import shuffle
+from ..team import Part
 from .exact_steps import ExactSteps
-from .prox_sdca import visit_rows
 
 _MOST = 40.0
 
@@ -32,6 +32,7 @@ class Adaptive(ExactSteps):
     """Adaptive visits from a scan an epoch; not offered by name, `auto` turns to it."""
 
     name = "adaptive"
+    exactly = False
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         super().__init__(problem, rng)
@@ -45,19 +46,15 @@ class Adaptive(ExactSteps):
         self._scan()
 
     def _scan(self) -> None:
-        problem, z = self.problem, self.shares
-        _rows.margins_into(problem.rows, self.w, z)
-        total = _weigh(
-            problem.loss.compiled,
-            z,
-            float(self.offset[0]),
-            problem.y,
-            problem.sample_weight,
-            problem.row_norms_squared,
-            self.extra,
-            self.scales,
-            self.alpha,
-        )
+        problem, offset = self.problem, float(self.offset[0])
+
+        def scan(part: Part) -> float:
+            here, z, alpha = part.problem, self.shares[part.where], self.alpha[part.where]
+            loss, v = here.loss.compiled, here.row_norms_squared
+            _rows.margins_into(here.rows, self.w, z)
+            return float(_weigh(loss, z, offset, here.y, here.sample_weight, v, self.extra, self.scales, alpha))
+
+        total = sum(self.team.each(scan))
         self.gap_estimate = total / problem.n
         self.rows_touched += problem.n
 
@@ -72,7 +69,7 @@ class Adaptive(ExactSteps):
         """Make `count` updates."""
         order = self.order[self.position : min(self.filled, self.position + count)]
         self.position += count
-        self._account(order.size, *visit_rows(*self.data, False, order, self.alpha, self.w, self.offset))
+        self._make_steps(order)
 
     def end_epoch(self) -> None:
         """Scan the residuals."""

@@ -63,6 +63,7 @@ class Auto(Solver):
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin the first phase."""
+        self.active.team = self.team
         self.active.start(alpha, intercept)
 
     def begin_epoch(self) -> None:
@@ -152,6 +153,7 @@ class Auto(Solver):
     def _change(self, kind: type[Any]) -> None:
         old = self.active
         self.active = kind(self.problem, self.rng)
+        self.active.team = self.team
         self.active.start(old.alpha, old.intercept)
         self.phase = kind.name
         self.since = len(self.history)

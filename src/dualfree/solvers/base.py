@@ -22,6 +22,7 @@ import numpy as np
 
 from .._checks import Array, near_match
 from ..problem import Problem
+from ..team import Team
 
 # β² as a part of the mean ‖x_i‖². Anything between 0.1 and 1 costs next to nothing; 10 is several times slower.
 INTERCEPT_SHARE = 0.3
@@ -95,6 +96,7 @@ class Solver:
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         self.problem = problem
         self.rng = rng
+        self.team = Team(problem)
         self.rows_touched = 0.0
         self.scale = 1.0 / (problem.lam * problem.n)
         self.extra = 0.0

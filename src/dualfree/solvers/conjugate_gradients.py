@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import rows as _rows
 from .._checks import Array
 from ..losses import Squared
 from ..problem import Problem
 from .base import Solver
-from .newton import add_rows, hessian_diagonal, hessian_times
+from .newton import add_rows, hessian_diagonal, hessian_product
 
 _STEPS_PER_EPOCH = 4
 
@@ -55,7 +54,6 @@ class ConjugateGradients(Solver):
         self.residual[:d] -= problem.lam * self.w
         self.scaled = self.residual / self.diagonal
         self.search = self.scaled.copy()
-        self.product = np.empty(size)
         self.energy = float(self.residual @ self.scaled)
         self.rows_touched += 3 * problem.n
         self._estimate()
@@ -64,7 +62,7 @@ class ConjugateGradients(Solver):
         """α = s (y − Xw − b)."""
         problem = self.problem
         self.intercept = float(self.point[-1]) if problem.fit_intercept else 0.0
-        _rows.margins_into(problem.rows, self.w, self.alpha)
+        self.team.margins_into(self.w, self.alpha)
         self.alpha += self.intercept
         np.subtract(problem.y, self.alpha, out=self.alpha)
         self.alpha *= problem.sample_weight
@@ -82,12 +80,11 @@ class ConjugateGradients(Solver):
         """Make one step."""
         if not self.energy > 0.0:
             return
-        problem, d = self.problem, self.problem.d
-        hessian_times(problem.rows, problem.sample_weight, self.search, problem.fit_intercept, problem.n, self.product)
-        self.product[:d] += problem.lam * self.search[:d]
-        step = self.energy / float(self.search @ self.product)
+        problem = self.problem
+        product = hessian_product(self.team, problem.sample_weight, self.search)
+        step = self.energy / float(self.search @ product)
         self.point += step * self.search
-        self.residual -= step * self.product
+        self.residual -= step * product
         np.divide(self.residual, self.diagonal, out=self.scaled)
         before, self.energy = self.energy, float(self.residual @ self.scaled)
         self.search *= self.energy / before

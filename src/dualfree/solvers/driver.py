@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import rows as _rows
 from .._checks import Array
 from ..certificate import Certificate, KnownWeights, at_zero_weights, bound_gap, certify
 from ..dual_domain import Balance, project
@@ -248,7 +247,7 @@ class Run:
                 weights[:] = self.solver.w
                 known = KnownWeights(None, self.solver.drift or 0.0)
             else:
-                error = problem.sum_rows_into(feasible, self.sums, self.scratch)
+                error = self.solver.team.sum_rows_into(feasible, self.sums, self.scratch)
                 known = KnownWeights(self.sums, error)
                 if w is not None:
                     weights[:] = w
@@ -276,7 +275,7 @@ class Run:
     ) -> tuple[Certificate, float]:
         problem = self.problem
         if w.any():
-            _rows.margins_into(problem.rows, w, self.z)
+            self.solver.team.margins_into(w, self.z)
         else:
             self.z[:] = 0.0
         if b is None:
@@ -284,7 +283,17 @@ class Run:
         self.guess_b = b
         trusts_dual = self.solver.trusts_dual
         certificate = bound_gap(
-            problem, w, b, alpha, balance, self.z, known, self.scratch, enough=self.target, trusts_dual=trusts_dual
+            problem,
+            w,
+            b,
+            alpha,
+            balance,
+            self.z,
+            known,
+            self.scratch,
+            enough=self.target,
+            trusts_dual=trusts_dual,
+            team=self.solver.team,
         )
         return certificate, b
 

@@ -12,6 +12,8 @@ import numpy as np
 from .._checks import Array
 from .._jit import kernel
 from .base import Solver
+from .together import Together
+from .visits import visit_rows
 
 _EPS = 2.0**-52
 
@@ -22,6 +24,9 @@ class ExactSteps(Solver):
     needs_smooth = False
     needs_convex = True
     trusts_dual = True
+    together: Together | None = None
+    exactly = True
+    """Whether every step is exact, one after the other; `auto` may do with nearly exact ones, several threads at a time."""
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Take α as the starting point and set w = w(α)."""
@@ -42,6 +47,20 @@ class ExactSteps(Solver):
         self.farthest = float(np.linalg.norm(self.w)) * (1 + self.problem.d * _EPS)
         size = _size(self.alpha, self.problem.row_norms_squared) * self.scale
         self.drift = (error + 8.0 * _EPS) * size + 8.0 * _EPS * self.farthest
+
+    def _make_steps(self, order: Array) -> None:
+        """Visit rows in this order."""
+        if self.team.size > 1 and not self.exactly:
+            if self.together is None:
+                self.together = Together(self.team, self.problem.d)
+            seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
+            self.activity = (self.activity or 0.0) + self.together.visit(
+                self.data, order, seed, self.alpha, self.w, self.offset
+            )
+            self.rows_touched += order.size
+            self.drift = None  # w(α) is summed anew for certificates
+        else:
+            self._account(order.size, *visit_rows(*self.data, self.exactly, order, self.alpha, self.w, self.offset))
 
     def _account(self, visits: int, travelled: float, squares: float) -> None:
         """Hear from a kernel: visits made, Σ |c| ‖x_i‖ and Σ (α_i⁺ − α_i)²."""

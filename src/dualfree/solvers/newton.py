@@ -31,6 +31,7 @@ from ..dual_domain import bounds
 from ..losses import Squared
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
+from ..team import Part, Team
 from .base import Solver
 from .prox_sdca import Permutations
 
@@ -91,7 +92,7 @@ class Newton(Solver):
         problem = self.problem
         self.w, self.intercept, self.margins[:] = np.zeros(problem.d), 0.0, 0.0
         if w.any() or intercept:
-            _rows.margins_into(problem.rows, w, self.alpha)
+            self.team.margins_into(w, self.alpha)
             self._move(np.zeros(1), w, intercept)
             self.rows_touched += problem.n
 
@@ -140,36 +141,41 @@ class Newton(Solver):
             self.begins_on_sample = False
             self._solve_sample()
         problem, b = self.problem, self.intercept
-        loss, y, s, n, d = problem.loss.compiled, problem.y, problem.sample_weight, problem.n, problem.d
+        loss, n, d = problem.loss.compiled, problem.n, problem.d
 
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
-        gradient = np.zeros(d + problem.fit_intercept)
-        _slopes_into(loss, self.margins, b, y, s, self.alpha)
-        add_rows(problem.rows, self.alpha, gradient[:d])
-        if problem.fit_intercept:
-            gradient[d] = self.alpha.sum()
-        gradient /= n
-        gradient[:d] += problem.lam * self.w
+        def slopes(part: Part, total: Array) -> None:
+            here, where = part.problem, part.where
+            _slopes_into(loss, self.margins[where], b, here.y, here.sample_weight, self.alpha[where])
+            add_rows(here.rows, self.alpha[where], total[:d])
+            if problem.fit_intercept:
+                total[d] = self.alpha[where].sum()
+            curvatures_into(loss, self.margins[where], b, here.y, here.sample_weight, self.alpha[where])
 
-        curvatures_into(loss, self.margins, b, y, s, self.alpha)
+        gradient = self.team.add_up(d + problem.fit_intercept, slopes) / n
+        gradient[:d] += problem.lam * self.w
         if self.direct(problem):
             direction = -solve_positive(self._hessian(self.alpha), gradient)
         else:
             direction = self._conjugate_gradients(self.alpha, gradient)
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[:d])
-        _rows.margins_into(problem.rows, step_w, self.alpha)
+        self.team.margins_into(step_w, self.alpha)
         self._move(gradient, step_w, step_b, float(gradient @ direction))
         self.rows_touched += 4 * n
 
     def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> None:
         """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap."""
         problem = self.problem
-        loss, y, s, lam, n = problem.loss.compiled, problem.y, problem.sample_weight, problem.lam, problem.n
+        loss, lam, n = problem.loss.compiled, problem.lam, problem.n
         bend, pull = lam * float(step_w @ step_w), lam * float(self.w @ step_w)
 
+        def there(part: Part, t: float) -> tuple[Any, ...]:
+            here, where = part.problem, part.where
+            return loss, self.margins[where], self.alpha[where], t, self.intercept, step_b, here.y, here.sample_weight
+
         def slope(t: float) -> float:
-            along = _slope_along(loss, self.margins, self.alpha, t, self.intercept, step_b, y, s)
+            along = sum(self.team.each(lambda part: _slope_along(*there(part, t))))
             return float(along / n + pull + t * bend)
 
         if isinstance(problem.loss, Squared) and self.direct(problem):
@@ -177,7 +183,7 @@ class Newton(Solver):
         else:
             t = _root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
         self.w += t * step_w
-        terms = _move_along(loss, self.margins, self.alpha, t, self.intercept, step_b, y, s)
+        terms = sum(self.team.each(lambda part: _move_along(*there(part, t))))
         self.intercept += t * step_b
         # a step that was cut short, or a direction that is not exact, leaves this much of λ (w⁺ − w(α⁺))
         left = float(np.linalg.norm((1.0 - t) * gradient - t * self.unsolved))
@@ -192,10 +198,10 @@ class Newton(Solver):
 
     def _conjugate_gradients(self, curvatures: Array, gradient: Array) -> Array:
         """Solve H x = −gradient until the residual is a part of the gradient that shrinks with it."""
-        problem, d = self.problem, self.problem.d
+        problem = self.problem
         diagonal = np.empty(gradient.size)
         hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
-        x, product = np.zeros(gradient.size), np.empty(gradient.size)
+        x = np.zeros(gradient.size)
         residual = -gradient
         scaled = residual / diagonal
         search = scaled.copy()
@@ -205,8 +211,7 @@ class Newton(Solver):
         for _ in range(_CG_STEPS):
             if not energy > enough:
                 break
-            hessian_times(problem.rows, curvatures, search, problem.fit_intercept, problem.n, product)
-            product[:d] += problem.lam * search[:d]
+            product = hessian_product(self.team, curvatures, search)
             self.rows_touched += problem.n
             step = energy / float(search @ product)
             x += step * search
@@ -220,7 +225,10 @@ class Newton(Solver):
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
-        return regularised(curvature_sum(self.problem, curvatures), self.problem)
+        total, *rest = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where]))
+        for other in rest:
+            total += other
+        return regularised(total, self.problem)
 
 
 def _dense_cost(problem: Problem) -> float:
@@ -250,6 +258,18 @@ def _root_of_slope(slope: Any, here: float) -> float:
         share = at_low / (at_low - at_high) if np.isfinite(at_high) else 0.5
         t = low + min(0.9, max(0.1, share)) * (high - low)
     return t
+
+
+def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
+    """Return the Hessian of P times a vector."""
+    problem = team.problem
+
+    def one(part: Part, out: Array) -> None:
+        hessian_times(part.problem.rows, curvatures[part.where], vector, problem.fit_intercept, problem.n, out)
+
+    product = team.add_up(vector.size, one)
+    product[: problem.d] += problem.lam * vector[: problem.d]
+    return product
 
 
 def curvature_sum(problem: Problem, curvatures: Array) -> Array:
@@ -409,8 +429,7 @@ def _add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
 
 @kernel
 def hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, out: Any) -> None:
-    """out = (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
-    out[:] = 0.0
+    """out += (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
     constant = vector[-1] if intercept else 0.0
     total = 0.0
     for i in range(curvatures.size):
@@ -419,7 +438,7 @@ def hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: i
             _rows.row_add(rows, i, factor, out)
             total += factor
     if intercept:
-        out[-1] = total
+        out[-1] += total
 
 
 @kernel

@@ -139,7 +139,7 @@ BAD_SOLVES: list[tuple[dict[str, Any], type[Exception], list[str]]] = [
     ({"random_state": np.random.RandomState(0)}, TypeError, ["random_state"]),
     ({"callback": 3}, TypeError, ["callback", "3"]),
     ({"n_threads": 0}, ValueError, ["n_threads", "0"]),
-    ({"n_threads": 2}, ValueError, ["n_threads", "2"]),
+    ({"n_threads": 1.5}, TypeError, ["n_threads", "1.5"]),
     ({"evaluate_every": 0}, ValueError, ["evaluate_every", "0"]),
     # options
     ({"solver": "dfsdca", "shrink": 10}, TypeError, ["'dfsdca'", "no option 'shrink'", "no options"]),

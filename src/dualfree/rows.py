@@ -23,6 +23,7 @@ Rows = tuple[Any, ...]
 _FAST = {"fastmath": set(REASSOCIATE), "error_model": "numpy", "nogil": True}
 _PLAIN = {"error_model": "numpy", "nogil": True}
 _LINE = 64  # bytes of a cache line
+_HEAD = 128  # entries
 
 
 def _is_dense(rows: Any) -> bool:
@@ -68,7 +69,7 @@ def row_outer_add(rows: Rows, i: int, scale: float, matrix: Any) -> None:
 
 
 def row_prefetch(rows: Rows, i: int) -> None:
-    """Ask the memory for x_i, which is needed soon."""
+    """Ask the memory for the beginning of x_i, which is needed soon; the processor follows a longer row by itself."""
     raise NotImplementedError("compiled code only")
 
 
@@ -110,14 +111,14 @@ def _row_prefetch(rows: Any, i: Any) -> Any:
             x = rows[0]
             size = x.shape[1] * x.itemsize
             address = x.ctypes.data + np.int64(i) * size
-            for offset in range(0, size, _LINE):
+            for offset in range(0, min(size, _HEAD * x.itemsize), _LINE):
                 _prefetch(np.uintp(address + offset))
 
         return dense
 
     def sparse(rows: Any, i: Any) -> Any:
         data, indices, indptr = rows
-        first, last = np.int64(indptr[i]), np.int64(indptr[i + 1])
+        first, last = np.int64(indptr[i]), min(np.int64(indptr[i + 1]), np.int64(indptr[i]) + _HEAD)
         for address in range(data.ctypes.data + first * data.itemsize, data.ctypes.data + last * data.itemsize, _LINE):
             _prefetch(np.uintp(address))
         for address in range(

@@ -19,7 +19,7 @@ from numba.extending import overload
 from .._jit import device, kernel
 from ..losses.calls import loss_slopes, residual
 from ..problem import Problem
-from ..rows import as_rows, margins_into, row_add, row_dot
+from ..rows import as_rows, margins_into, row_add, row_dot, row_prefetch
 from ..sampling import lemma_scales
 from ..sampling.sum_tree import build, draw, new_tree, refresh
 from .base import Solver
@@ -51,6 +51,7 @@ class AdfSdca(Solver):
         self.changed = np.zeros(problem.n, dtype=np.int32 if problem.n < 2**31 else np.int64)
         self.weights, self.levels = new_tree(problem.n)
         self.squares, _ = new_tree(problem.n)
+        self.in_order = np.zeros(1, dtype=np.bool_)  # whether `squares` is a tree, or only its root is right
         self.visited = np.empty(0, dtype=np.int64)
 
     @property
@@ -76,6 +77,7 @@ class AdfSdca(Solver):
             self.kappa,
             self.weights,
             self.squares,
+            self.in_order,
             self.levels,
         )
 
@@ -106,6 +108,7 @@ def _visit(
     kappa: Any,
     weights: Any,
     squares: Any,
+    in_order: Any,
     levels: Any,
     columns: Any,
     uniforms: Any,
@@ -129,8 +132,13 @@ def _visit(
         count, touched = _spread(rows, columns, i, scale * delta, margins, changed)
         entries += touched
         if count < 0 or extra > 0.0:
-            _refresh(loss, y, s, alpha, c, ratios, offset[0], margins, kappa, weights, squares, levels)
+            _refresh(loss, y, s, alpha, c, ratios, offset[0], margins, kappa, weights, squares, in_order, levels)
         else:
+            if not in_order[0]:
+                for k in range(alpha.size):
+                    squares[k] = ratios[k] * weights[k] * weights[k]
+                build(squares, levels)
+                in_order[0] = True
             for position in range(count):
                 k = changed[position]
                 weights[k] = c[k] * abs(residual(loss, margins[k] + offset[0], y[k], s[k], alpha[k]))
@@ -158,9 +166,10 @@ def _refresh_all(
     kappa: Any,
     weights: Any,
     squares: Any,
+    in_order: Any,
     levels: Any,
 ) -> None:
-    _refresh(loss, y, s, alpha, c, ratios, offset[0], margins, kappa, weights, squares, levels)
+    _refresh(loss, y, s, alpha, c, ratios, offset[0], margins, kappa, weights, squares, in_order, levels)
 
 
 @device
@@ -176,16 +185,24 @@ def _refresh(
     kappa: Any,
     weights: Any,
     squares: Any,
+    in_order: Any,
     levels: Any,
 ) -> None:
-    """Residuals and leaves c_k |κ_k| and a_k κ_k² of all rows; one short loop each, so that the compiler vectorises them."""
+    """Residuals and leaves c_k |κ_k| of all rows, and Σ a_k κ_k²; short loops, so that the compiler vectorises them."""
     loss_slopes(loss, margins, offset, y, s, kappa)
+    squares[-1] = _weigh(alpha, c, ratios, kappa, weights)
+    in_order[0] = False  # only the sum of the squares is known, not their tree
+    build(weights, levels)
+
+
+@device(reassociate=True)
+def _weigh(alpha: Any, c: Any, ratios: Any, kappa: Any, weights: Any) -> float:
+    """Set the leaves c_k |κ_k|, given s_k φ'_k; return Σ a_k κ_k²."""
+    total = 0.0
     for k in range(alpha.size):
         weights[k] = c[k] * abs(kappa[k] + alpha[k])
-    for k in range(alpha.size):
-        squares[k] = ratios[k] * weights[k] * weights[k]
-    build(weights, levels)
-    build(squares, levels)
+        total += ratios[k] * weights[k] * weights[k]
+    return total
 
 
 def _spread(rows: Any, columns: Any, i: int, step: float, margins: Any, changed: Any) -> tuple[int, int]:
@@ -219,8 +236,20 @@ def _spread_overload(rows: Any, columns: Any, i: Any, step: Any, margins: Any, c
         for position in range(indptr[i], indptr[i + 1]):
             j = indices[position]
             change = step * data[position]
-            for k in range(column_start[j], column_start[j + 1]):
+            if position + 1 < indptr[i + 1]:  # the next column is elsewhere; its first lines are on their way meanwhile
+                row_prefetch(columns, indices[position + 1])
+            k, last = column_start[j], column_start[j + 1]
+            while k + 4 <= last:  # the rows of a column differ: four can be loaded before the first is stored
+                a, b, c, d = column_rows[k], column_rows[k + 1], column_rows[k + 2], column_rows[k + 3]
+                at_a = margins[a] + change * column_data[k]
+                at_b = margins[b] + change * column_data[k + 1]
+                at_c = margins[c] + change * column_data[k + 2]
+                at_d = margins[d] + change * column_data[k + 3]
+                margins[a], margins[b], margins[c], margins[d] = at_a, at_b, at_c, at_d
+                k += 4
+            while k < last:
                 margins[column_rows[k]] += change * column_data[k]
+                k += 1
             if few:  # a row may be listed more than once; its leaf is then formed more than once, to the same value
                 for k in range(column_start[j], column_start[j + 1]):
                     changed[count] = column_rows[k]

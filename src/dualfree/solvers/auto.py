@@ -1,16 +1,14 @@
-"""`auto`, the default: begin with Prox-SDCA, then go on with whatever the run itself shows to be cheaper.
+"""`auto`, the default: begin with the method that the sizes favour, go on with whatever the run shows to be cheaper.
 
-Phases, each warm-started from the point that the one before reached:
+Phases, each warm-started from the point that the one before reached (`docs/auto.md` has the measurements):
 
-- ``prox-sdca`` with permutations. Most of the way on easy problems.
-- ``newton``, where the Hessian is affordable and the epochs that are left, extrapolated from the last gaps, would cost
-  more than a dozen Newton steps. Where d is too large for that, truncated Newton when even adaptive sampling would need
-  a hundred passes more.
-- ``interior-point``, under the same condition, for losses with a corner (hinge, ε-insensitive). Should it end before tol,
-  rounding being in its way, Prox-SDCA goes on from its α.
-- ``seen-residuals``, where the Hessian is not to be had: exact steps on rows chosen by the residuals of their last visits. It
-  pays where few rows still matter. Where it contracts the gap more slowly per pass than the permutations did (residuals
-  out of date too soon), ``adfsdca+`` takes over, which scans them afresh each epoch.
+- ``newton`` at once, where a few Newton steps cost less than a few epochs (few columns), and one step for the squared loss.
+- ``conjugate-gradients`` at once, for the squared loss where the Hessian does not fit in memory.
+- ``prox-sdca`` with permutations otherwise. Most of the way on easy problems.
+- ``adaptive`` after that, where more than a few passes are left: a scan of the residuals an epoch, visits in proportion to them.
+- ``newton`` or ``interior-point`` (losses with a corner: hinge, ε-insensitive) after that, where the epochs that are left,
+  extrapolated from the gaps, would cost more. Should the interior-point method end before tol, rounding being in its way, Prox-SDCA
+  goes on from its α.
 
 Average-convex losses have no exact steps; they are solved by ``importance`` sampling.
 
@@ -123,6 +121,8 @@ class Auto(Solver):
 
     def observe(self, gap: float, target: float) -> None:
         """Extrapolate from the gaps of the last half of the run and change the method where another one is cheaper."""
+        if not 0.0 < gap < math.inf:
+            return  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
         self.history.append((passes, gap))
         if self.settled or len(self.history) < 3 or not gap > target:

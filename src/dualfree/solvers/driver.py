@@ -35,7 +35,8 @@ from .schedule import next_evaluation, stalled
 _DIVERGED = 1e4
 # What not summing w(α) anew may add to the gap, as a part of it.
 _DRIFT_SHARE = 1e-3
-# An estimated gap at rounding level is reason enough for a certificate, whatever tol is; so is a long time without one.
+# A gap at rounding level by the solver's own estimate is reason enough for a certificate, whatever tol is; so is a long time
+# without one.
 _AT_ROUNDING = 1e-13
 _LONGEST_WAIT = 10
 # What the first epoch may leave of a gap.
@@ -261,10 +262,16 @@ class Run:
         self.z[:] = margin
         return self.problem.best_intercept(self.z, self.guess_b) if self.problem.fit_intercept else 0.0
 
+    @property
+    def trusts_dual(self) -> bool:
+        """Whether the solver's α is good and the loss has a conjugate to judge it by."""
+        loss = self.problem.loss
+        return self.solver.trusts_dual and (loss.has("conjugate") or loss.has("fenchel_young"))
+
     def _drift_is_small(self) -> bool:
         """Whether the running w is so near w(α) that w(α) need not be summed."""
         drift = self.solver.drift
-        if drift is None or self.problem.fit_intercept or not self.trace:
+        if drift is None or self.problem.fit_intercept or not self.trace or not self.trusts_dual:
             return False
         return 0.5 * self.problem.lam * drift * drift <= _DRIFT_SHARE * min(
             self._estimate() or math.inf, self.trace[-1].gap
@@ -281,7 +288,6 @@ class Run:
         if b is None:
             b = problem.best_intercept(self.z, self.guess_b) if problem.fit_intercept else 0.0
         self.guess_b = b
-        trusts_dual = self.solver.trusts_dual
         certificate = bound_gap(
             problem,
             w,
@@ -292,7 +298,7 @@ class Run:
             known,
             self.scratch,
             enough=self.target,
-            trusts_dual=trusts_dual,
+            trusts_dual=self.trusts_dual,
             team=self.solver.team,
         )
         return certificate, b
@@ -323,7 +329,9 @@ class Run:
         estimate = self._estimate()
         if estimate is None:
             return self.epoch >= self.due
-        enough = max(self.target / self.optimism, _AT_ROUNDING * self.problem.at_zero)
+        enough = self.target / self.optimism
+        if self.solver.gap_estimate is not None:
+            enough = max(enough, _AT_ROUNDING * self.problem.at_zero)
         if (
             estimate <= enough
             or self.epoch >= max(self.due, self.trace[-1].epoch + _LONGEST_WAIT)

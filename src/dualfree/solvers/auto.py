@@ -5,10 +5,10 @@ Phases, each warm-started from the point that the one before reached (`docs/auto
 - ``newton`` at once, where a few Newton steps cost less than a few epochs (few columns), and one step for the squared loss.
 - ``conjugate-gradients`` at once, for the squared loss where the Hessian does not fit in memory.
 - ``prox-sdca`` with permutations otherwise. Most of the way on easy problems.
-- ``adaptive`` after that, where more than a few passes are left: a scan of the residuals an epoch, visits in proportion to them.
+- ``adaptive`` after that, where more than a few passes are left: a scan of the residuals an epoch, visits in proportion.
 - ``newton`` or ``interior-point`` (losses with a corner: hinge, ε-insensitive) after that, where the epochs that are left,
-  extrapolated from the gaps, would cost more. Should the interior-point method end before tol, rounding being in its way, Prox-SDCA
-  goes on from its α.
+  extrapolated from the gaps, would cost more. Should the interior-point method end before tol, rounding being in its
+  way, Prox-SDCA goes on from its α.
 
 Average-convex losses have no exact steps; they are solved by ``importance`` sampling.
 

@@ -164,7 +164,7 @@ class Solver:
     @classmethod
     def check(cls, problem: Problem, options: dict[str, Any]) -> None:
         """Refuse, in a sentence, options that the solver does not take and problems that it cannot solve."""
-        known = cls.option_names()
+        known = cls.option_names() if options else []
         for option in options:
             if option not in known:
                 takes = f"It takes {', '.join(known)}." if known else "It takes no options."

@@ -28,8 +28,8 @@ from .._checks import Array
 from .._jit import device, kernel
 from ..certificate import Shape
 from ..dual_domain import bounds
-from ..losses import Squared
-from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
+from ..losses import Logistic, Squared
+from ..losses.calls import loss_curvatures, loss_dual_bounds, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from ..team import Part, Team
 from .base import Solver
@@ -41,6 +41,7 @@ _BLOCK_BYTES = 1 << 18
 _NARROW = 64  # up to this width a general product is faster than a symmetric one
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
 _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.06, 1.5, 0.6
+_CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 # Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
 _AT_A_TIME = 256
 _LINE_STEPS = 30
@@ -75,8 +76,11 @@ class Newton(Solver):
 
     @staticmethod
     def hessian_cost(problem: Problem) -> float:
-        """About how many nanoseconds a Hessian takes."""
-        return _dense_cost(problem) if Newton.by_blas(problem) else _PER_PAIR * problem.pairs
+        """About how many nanoseconds a Hessian takes; rows where the loss is flat take no part."""
+        share = (
+            1.0 if problem.loss.builtin_id is None or isinstance(problem.loss, (Logistic, Squared)) else _CURVED_SHARE
+        )
+        return share * (_dense_cost(problem) if Newton.by_blas(problem) else _PER_PAIR * problem.pairs)
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin on the ray through w(α), where P is least."""
@@ -292,22 +296,22 @@ def curvature_sum(problem: Problem, curvatures: Array) -> Array:
 def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
     """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
     rows, (n, d) = problem.rows, (problem.n, problem.d)
-    per_block = max(1, _BLOCK_BYTES // (8 * d))
-    if len(rows) == 1 and curvatures.min() == curvatures.max():  # the squared loss without weights
+    narrow = len(rows) == 1 and d <= _NARROW
+    per_block = max(1, _BLOCK_BYTES // (8 * d), 0 if narrow else d // 2)
+    if narrow:
+        plain = curvatures.min() == curvatures.max()  # the squared loss without weights
         for first in range(0, n, per_block):
             block = rows[0][first : first + per_block].astype(np.float64, copy=False)
-            hessian += block.T @ block
-        hessian *= curvatures[0]
-        return
-    if len(rows) == 1 and d <= _NARROW:
-        for first in range(0, n, per_block):
-            block = rows[0][first : first + per_block]
-            hessian += block.T @ (block * curvatures[first : first + per_block, None])
+            hessian += block.T @ (block if plain else block * curvatures[first : first + per_block, None])
+        if plain:
+            hessian *= curvatures[0]
         return
     block = np.empty((min(per_block, n), d))
+    total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
     for first in range(0, n, per_block):
         used = _scaled_rows(rows, curvatures, first, min(per_block, n - first), block)
-        hessian += block[:used].T @ block[:used]  # numpy sees the symmetry and does half the work
+        scipy.linalg.blas.dsyrk(1.0, block[:used].T, beta=1.0, c=total, lower=1, overwrite_c=1)
+    hessian += total.T
 
 
 def regularised(total: Array, problem: Shape) -> Array:
@@ -323,11 +327,14 @@ def regularised(total: Array, problem: Shape) -> Array:
 def solve_positive(hessian: Array, gradient: Array) -> Array:
     """Solve with a Cholesky factor, scaled to a unit diagonal; a little is added to it where rounding made it indefinite."""
     scale = 1.0 / np.sqrt(np.diagonal(hessian))
-    scaled = hessian * scale[:, None] * scale[None, :]
+    scaled = hessian * scale[:, None]
+    scaled *= scale
     bump = 0.0
     while True:
+        scaled[np.diag_indices(scale.size)] = 1.0 + bump
         try:
-            factor = scipy.linalg.cho_factor(scaled + bump * np.eye(scale.size), lower=False, check_finite=False)
+            # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
+            factor = scipy.linalg.cho_factor(scaled.T, lower=True, check_finite=False)
             return np.asarray(scale * scipy.linalg.cho_solve(factor, scale * gradient, check_finite=False))
         except scipy.linalg.LinAlgError:
             bump = max(1e-14, 100.0 * bump)
@@ -376,10 +383,23 @@ def _dot_shifted(slopes: Any, along: Any, shift: float) -> float:
     return total
 
 
+@device(reassociate=True)
+def _misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
+    """Σ κ²/(2c) over the rows whose curvature c was not zero; and whether there are others."""
+    total, least = 0.0, np.inf
+    for k in range(slopes.size):
+        kappa = slopes[k] + dual[k]
+        total += kappa * kappa / (2.0 * max(curvatures[k], 1e-300)) * (curvatures[k] > 0.0)
+        least = min(least, curvatures[k])
+    return total, least == 0.0
+
+
 @kernel
 def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
     """z += t along and along ← α⁺, the linearised dual point inside its domain; return about Σ FY(z⁺, α⁺)."""
     slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
+    low, high = loss_dual_bounds(loss, 1.0)
+    limited = low > -np.inf or high < np.inf
     total = 0.0
     for first in range(0, z.size, _AT_A_TIME):
         last = min(first + _AT_A_TIME, z.size)
@@ -393,13 +413,13 @@ def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float
             dual[k] = -slopes[k] - curvatures[k] * (step + t * step_b)
         here = b + t * step_b
         loss_slopes(loss, z_part, here, y_part, s_part, slopes[:size])
-        for k in range(size):
-            kappa = slopes[k] + dual[k]
+        misfit, flat = _misfit(slopes[:size], curvatures[:size], dual)
+        total += misfit
+        for k in range(size if limited else 0):
             low, high = bounds(loss, y_part[k], s_part[k])
             dual[k] = min(high, max(low, dual[k]))
-            if curvatures[k] > 0.0:
-                total += kappa * kappa / (2.0 * curvatures[k])
-            elif kappa != 0.0:
+        for k in range(size if flat else 0):
+            if curvatures[k] == 0.0 and s_part[k] > 0.0:
                 total += s_part[k] * loss_fenchel_young(loss, z_part[k] + here, y_part[k], dual[k] / s_part[k])[0]
     return total
 

@@ -56,6 +56,27 @@ def near_match(value: str, known: Iterable[str]) -> str:
 
 
 def finite_matrix(X: Any) -> Any:
+    """Return X as `row_matrix` does; it must not hold NaN or infinity."""
+    matrix = row_matrix(X)
+    refuse_not_finite(matrix)
+    return matrix
+
+
+def refuse_not_finite(matrix: Any) -> None:
+    """Raise, with the place of the first NaN or infinity, if there is one."""
+    if isinstance(matrix, np.ndarray):
+        bad = _first_not_finite(matrix.reshape(-1))
+        if bad is not None:
+            row, column = divmod(bad, matrix.shape[1])
+            _not_finite("X", matrix[row, column], f"row {row}, column {column}")
+        return
+    bad = _first_not_finite(matrix.data)
+    if bad is not None:
+        row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
+        _not_finite("X", matrix.data[bad], f"row {row}, column {matrix.indices[bad]}")
+
+
+def row_matrix(X: Any) -> Any:
     """Return X as a C-order float array or canonical CSR matrix; copied only where its form has to change."""
     if scipy.sparse.issparse(X):
         matrix = X if X.format == "csr" else X.tocsr()
@@ -69,10 +90,6 @@ def finite_matrix(X: Any) -> Any:
             # Duplicate entries of a row would make its norm wrong; ‖x_i‖² decides the step sizes.
             matrix = matrix.copy()
             matrix.sum_duplicates()
-        bad = _first_not_finite(matrix.data)
-        if bad is not None:
-            row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
-            _not_finite("X", matrix.data[bad], f"row {row}, column {matrix.indices[bad]}")
     else:
         matrix = _real_array("X", X)
         if matrix.dtype not in (np.float32, np.float64):
@@ -83,10 +100,6 @@ def finite_matrix(X: Any) -> Any:
                 "Reshape one sample with X.reshape(1, -1), one feature with X.reshape(-1, 1)."
             )
         matrix = np.ascontiguousarray(matrix)
-        bad = _first_not_finite(matrix.reshape(-1))
-        if bad is not None:
-            row, column = divmod(bad, matrix.shape[1])
-            _not_finite("X", matrix[row, column], f"row {row}, column {column}")
     n, d = matrix.shape
     if n == 0 or d == 0:
         raise ValueError(f"X must have at least one row and one column, got shape {matrix.shape}.")

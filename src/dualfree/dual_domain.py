@@ -55,8 +55,22 @@ def bounds(loss: Any, y: float, s: float) -> tuple[float, float]:
     return low, high
 
 
+@device
+def unlimited(loss: Any) -> bool:
+    """Whether every a is in the domain, whatever the label."""
+    for y in (-1.0, 1.0):
+        low, high = loss_dual_bounds(loss, y)
+        if low > -np.inf or high < np.inf:
+            return False
+    return True
+
+
 @kernel
 def clip(loss: Any, y: Any, s: Any, alpha: Any, out: Any) -> None:
+    if unlimited(loss):
+        for i in range(alpha.size):
+            out[i] = alpha[i] if s[i] > 0.0 else 0.0
+        return
     for i in range(alpha.size):
         low, high = bounds(loss, y[i], s[i])
         out[i] = min(high, max(low, alpha[i]))

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from . import rows as _rows
-from ._checks import Array, finite_matrix, finite_vector, plain_array, real_number, sample_weights
+from ._checks import Array, finite_vector, plain_array, real_number, refuse_not_finite, row_matrix, sample_weights
 from ._jit import device, kernel
-from .losses import Loss, get_loss
+from .losses import Loss, Squared, get_loss
 from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_slopes, loss_value
 
 _EPS = 2.0**-52
@@ -87,16 +87,17 @@ class Problem:
         if not isinstance(fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
         self.fit_intercept = bool(fit_intercept)
-        self.X = finite_matrix(X)
+        self.X = row_matrix(X)
         self.n, self.d = self.X.shape
         self.lam = checked_penalty(lam, self.n)
         self.rows = _rows.as_rows(self.X)
-        self.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
-        self.y, self.classes = self._checked_targets(y)
         self.row_norms_squared: Array = _rows.squared_norms(self.rows)
         if not np.isfinite(self.row_norms_squared).all():
+            refuse_not_finite(self.X)
             row = int(np.argmin(np.isfinite(self.row_norms_squared)))
             raise ValueError(f"X is too large in row {row}: its squared norm overflows. Rescale the columns of X.")
+        self.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
+        self.y, self.classes = self._checked_targets(y)
         self._at_zero: float | None = None
 
     # --- what was given ---------------------------------------------------------------------------------------------
@@ -208,6 +209,8 @@ class Problem:
         """P(0), the objective at w = 0 (at the best intercept, where there is one)."""
         if self._at_zero is None and self.even_at_zero:
             self._at_zero = float(self.loss(0.0, 1.0)) * float(self.sample_weight.sum()) / self.n
+        if self._at_zero is None and isinstance(self.loss, Squared) and not self.fit_intercept:
+            self._at_zero = 0.5 * float(np.einsum("i,i,i->", self.sample_weight, self.y, self.y)) / self.n
         if self._at_zero is None:
             z = np.zeros(self.n)
             b = self.best_intercept(z) if self.fit_intercept else 0.0

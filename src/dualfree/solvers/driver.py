@@ -197,12 +197,7 @@ class Run:
         if self.epoch == 0 and not alpha.any() and problem.loss.builtin_id is not None:
             feasible[:], weights[:], b = 0.0, 0.0, self._best_intercept_at(0.0)
             certificate = at_zero_weights(problem, b)
-            if problem.even_at_zero:
-                np.multiply(
-                    problem.sample_weight, abs(problem.loss.derivative(0.0, 1.0, *problem.loss.params)), out=self.z
-                )
-            else:
-                absolute_residuals(problem.loss.compiled, self.z, b, problem.y, problem.sample_weight, feasible)
+            absolute_residuals(problem.loss.compiled, self.z, b, problem.y, problem.sample_weight, feasible)
         else:
             certificate, b = self._certify_candidate(alpha, w, b, feasible, weights)
         quantiles = residual_quantiles(self.z)

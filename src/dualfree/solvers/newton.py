@@ -27,9 +27,9 @@ from .. import rows as _rows
 from .._checks import Array
 from .._jit import device, kernel
 from ..certificate import Shape
-from ..dual_domain import bounds
+from ..dual_domain import bounds, unlimited
 from ..losses import Logistic, Squared
-from ..losses.calls import loss_curvatures, loss_dual_bounds, loss_fenchel_young, loss_slopes
+from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from ..team import Part, Team
 from .base import Solver
@@ -50,6 +50,7 @@ _CG_STEPS = 500
 # The part of the rows to begin with, the least number of them, the most entries; what is done there, and how exactly.
 _SAMPLE_STRIDE, _SAMPLE_LEAST, _SAMPLE_PER_WEIGHT, _SAMPLE_ENTRIES = 8, 500, 4, 1 << 20
 _SAMPLE_EPOCHS, _SAMPLE_STEPS, _SAMPLE_GAP = 2, 12, 1e-3
+_STIFF = 1e3  # L ‖x‖²/(λn): coordinate steps lead nowhere
 
 
 class Newton(Solver):
@@ -121,7 +122,8 @@ class Newton(Solver):
         part = problem.subset(chosen)
         warm = Permutations(part, self.rng)
         warm.start(np.zeros(size), 0.0)
-        for _ in range(_SAMPLE_EPOCHS):
+        stiffness = float(part.row_norms_squared.mean()) * part.loss.smoothness / (part.lam * size)
+        for _ in range(_SAMPLE_EPOCHS if stiffness < _STIFF else 0):
             warm.begin_epoch()
             warm.visit(size)
             warm.end_epoch()
@@ -398,8 +400,7 @@ def _misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
 def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
     """z += t along and along ← α⁺, the linearised dual point inside its domain; return about Σ FY(z⁺, α⁺)."""
     slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
-    low, high = loss_dual_bounds(loss, 1.0)
-    limited = low > -np.inf or high < np.inf
+    limited = not unlimited(loss)
     total = 0.0
     for first in range(0, z.size, _AT_A_TIME):
         last = min(first + _AT_A_TIME, z.size)

@@ -1,0 +1,47 @@
+"""From what Dask users have to `Partitions`. The data go from where they are to the workers, never to the client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..partitions import Partitions
+from .arrays import from_array, from_delayed, scatter
+from .files import from_libsvm, read_libsvm_files
+from .frames import feature_names, from_dataframe
+
+__all__ = ["from_array", "from_dataframe", "from_delayed", "from_libsvm", "partition", "read_libsvm_files", "scatter"]
+
+
+def is_dask_array(X: Any) -> bool:
+    """Return whether X is a dask array."""
+    return hasattr(X, "dask") and hasattr(X, "numblocks")
+
+
+def is_dask_frame(X: Any) -> bool:
+    """Return whether X is a dask dataframe."""
+    return hasattr(X, "npartitions") and hasattr(X, "columns")
+
+
+def partition(X: Any, y: Any = None, sample_weight: Any = None, client: Any = None) -> tuple[Partitions, Any]:
+    """Return the partitions of any data that the estimators take, and the names of the columns where they have some."""
+    if isinstance(X, Partitions) or _is_list_of_parts(X):
+        if y is not None or sample_weight is not None:
+            raise ValueError("y and sample_weight are part of the partitions already; leave them out.")
+        return (X if isinstance(X, Partitions) else from_delayed(X)), None
+    if y is None:
+        raise ValueError("y is missing. Only partitions, which hold it already, come without it.")
+    if is_dask_array(X):
+        return from_array(X, y, sample_weight), None
+    if is_dask_frame(X):
+        return from_dataframe(X, y, sample_weight), feature_names(X, y, sample_weight)
+    if isinstance(X, (str, bytes)) or hasattr(X, "__fspath__"):
+        raise TypeError(
+            f"X must hold rows, got the path {X!r}. Read files on the workers with dualfree.distributed.from_libsvm or "
+            "dask.dataframe.read_parquet, and pass what that returns."
+        )
+    names = list(X.columns) if hasattr(X, "columns") else None
+    return scatter(X, y, sample_weight, client=client), names
+
+
+def _is_list_of_parts(X: Any) -> bool:
+    return isinstance(X, (list, tuple)) and len(X) > 0 and hasattr(X[0], "key")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask
 import numpy as np
 from sklearn.utils.validation import _check_feature_names
 
@@ -16,8 +17,6 @@ def predict_blocks(local: Any, method: str, X: Any, dtype: Any, width: int | Non
 
     `width` is the number of columns of the answer, None where it has one dimension.
     """
-    import dask
-
     if not (is_dask_array(X) or is_dask_frame(X)):
         return getattr(local, method)(X)
     columns = X.shape[1] if is_dask_array(X) else len(X.columns)

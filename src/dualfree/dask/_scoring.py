@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import dask
+import dask.array as da
 import numpy as np
 from sklearn.base import is_classifier
 
@@ -14,9 +16,6 @@ from ..distributed.inputs.blocks import RejectedBlock
 
 def score_blocks(local: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     """Return the score of a fitted local estimator: a dask scalar for dask collections, a float for data in memory."""
-    import dask
-    import dask.array as da
-
     lazy = is_dask_array(X) or is_dask_frame(X) or isinstance(X, (list, Partitions))
     if not lazy:
         return float(local.score(X, y, sample_weight))

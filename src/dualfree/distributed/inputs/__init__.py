@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from dask.delayed import Delayed
+
 from ..partitions import Partitions
 from .arrays import from_array, from_delayed, scatter
+from .blocks import is_lazy
 from .files import from_libsvm, read_libsvm_files
 from .frames import feature_names, from_dataframe
 
@@ -14,12 +17,12 @@ __all__ = ["from_array", "from_dataframe", "from_delayed", "from_libsvm", "parti
 
 def is_dask_array(X: Any) -> bool:
     """Return whether X is a dask array."""
-    return hasattr(X, "dask") and hasattr(X, "numblocks")
+    return is_lazy(X) and hasattr(X, "numblocks")
 
 
 def is_dask_frame(X: Any) -> bool:
     """Return whether X is a dask dataframe."""
-    return hasattr(X, "npartitions") and hasattr(X, "columns")
+    return is_lazy(X) and hasattr(X, "npartitions") and hasattr(X, "columns")
 
 
 def partition(X: Any, y: Any = None, sample_weight: Any = None, client: Any = None) -> tuple[Partitions, Any]:
@@ -34,6 +37,8 @@ def partition(X: Any, y: Any = None, sample_weight: Any = None, client: Any = No
         return from_array(X, y, sample_weight), None
     if is_dask_frame(X):
         return from_dataframe(X, y, sample_weight), feature_names(X, y, sample_weight)
+    if isinstance(X, Delayed):
+        raise TypeError("X is one delayed value. Pass a list of delayed partitions, each of which gives (X, y).")
     if isinstance(X, (str, bytes)) or hasattr(X, "__fspath__"):
         raise TypeError(
             f"X must hold rows, got the path {X!r}. Read files on the workers with dualfree.distributed.from_libsvm or "

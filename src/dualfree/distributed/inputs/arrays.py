@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
+import dask.array as da
 import numpy as np
 import scipy.sparse
 
 from ..._checks import finite_matrix, non_negative_vector, plain_array, whole_number
 from ..partitions import Block, Partitions
-from .blocks import as_matrix, block_of_part, delayed_blocks, make_block
+from .blocks import BLOCK_NAME, as_matrix, block_of_part, delayed_blocks, make_block
 from .cluster import current_client
 
 
@@ -39,25 +41,34 @@ def from_array(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
     >>> from_array(X, X[:, 0] > 0)
     Partitions(4 blocks, 3 columns)
     """
-    import dask
-
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions (rows are samples), got shape {X.shape}.")
-    given = [X, _cut_like(X, "y", y)]
+    vectors = [_cut_like(X, "y", y)]
     if sample_weight is not None:
-        given.append(_cut_like(X, "sample_weight", sample_weight))
-    rows, *vectors = dask.optimize(*given)  # together, so that what X and y have in common is computed once
-    blocks = rows.to_delayed(optimize_graph=False).tolist()
-    columns = [vector.to_delayed(optimize_graph=False).tolist() for vector in vectors]
-    parts = [(f"Partition {k}", *each) for k, each in enumerate(zip(blocks, *columns, strict=True))]
+        vectors.append(_cut_like(X, "sample_weight", sample_weight))
+    # One collection, so that what X and y have in common is computed once.
+    blocks = da.blockwise(
+        _numbered_block,
+        "i",
+        *(da.arange(X.numblocks[0], chunks=1), "i"),
+        *(X, "ij"),
+        *(part for vector in vectors for part in (vector, "i")),
+        name=f"{BLOCK_NAME}-{uuid4().hex}",
+        concatenate=False,
+        align_arrays=False,
+        dtype=object,
+        meta=np.empty(0, dtype=object),
+    )
     known = not np.isnan(X.shape[1])
-    return Partitions(delayed_blocks(make_block, parts), n_features=int(X.shape[1]) if known else None)
+    return Partitions(blocks.to_delayed().tolist(), n_features=int(X.shape[1]) if known else None)
+
+
+def _numbered_block(number: Any, X: list[Any], y: Any, sample_weight: Any = None) -> Any:
+    return make_block(f"Partition {number[0]}", X, y, sample_weight)
 
 
 def _cut_like(X: Any, name: str, values: Any) -> Any:
     """Return `values` as a dask array with the row blocks of X."""
-    import dask.array as da
-
     if not hasattr(values, "dask"):
         values = plain_array(name, values)
         if values.ndim == 1 and not np.isnan(X.shape[0]) and values.size == X.shape[0]:

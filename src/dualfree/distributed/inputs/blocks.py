@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+import dask
 import numpy as np
 import scipy.sparse
+from dask.delayed import Delayed
 
 from ..._checks import finite_matrix, non_negative_vector, plain_array
 from ..partitions import Block
+
+BLOCK_NAME = "dualfree-block"
+"""What the dashboard calls the tasks that make blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +30,19 @@ class RejectedBlock:
     sentence: str
 
 
-def delayed_blocks(make: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Return a Delayed for each tuple of arguments; the dashboard shows them as ``dualfree-block``."""
-    import dask
+def is_lazy(values: Any) -> bool:
+    """Return whether this is a dask array, series or frame.
 
+    A Delayed has every attribute that one asks for, so it must be told apart by its type.
+    """
+    return bool(dask.is_dask_collection(values)) and not isinstance(values, Delayed)
+
+
+def delayed_blocks(make: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Return a Delayed for each tuple of arguments."""
     token = uuid4().hex
     lazy = dask.delayed(make, pure=False)
-    return [lazy(*each, dask_key_name=f"dualfree-block-{token}-{k}") for k, each in enumerate(arguments)]
+    return [lazy(*each, dask_key_name=f"{BLOCK_NAME}-{token}-{k}") for k, each in enumerate(arguments)]
 
 
 def make_block(where: str, X: Any, y: Any, sample_weight: Any = None) -> Block | RejectedBlock:

@@ -25,9 +25,10 @@ def current_client(client: Any = None) -> Any:
 
 def make_resident(client: Any, blocks: Sequence[Any]) -> list[Any]:
     """Return a future for each block, so that its worker keeps it until nobody needs it."""
-    delayed = [block for block in blocks if not hasattr(block, "status")]
-    started = iter(client.compute(delayed)) if delayed else iter(())
-    return [block if hasattr(block, "status") else next(started) for block in blocks]
+    future = require("distributed", "dask").Future
+    delayed = [block for block in blocks if not isinstance(block, future)]
+    started = iter(client.compute(delayed))
+    return [block if isinstance(block, future) else next(started) for block in blocks]
 
 
 def collect(client: Any, futures: Sequence[Any], what: str, timeout: float) -> list[Any]:

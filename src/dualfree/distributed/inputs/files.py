@@ -16,7 +16,7 @@ from ...io.errors import DataError
 from ...io.libsvm import MAX_FEATURES, LibsvmData
 from ...io.libsvm_ranges import ByteRange, read_libsvm_range, split_file
 from ..partitions import Partitions
-from .blocks import RejectedBlock, delayed_blocks, make_block
+from .blocks import BLOCK_NAME, RejectedBlock, delayed_blocks, make_block
 from .cluster import collect, current_client
 
 PARTITION_BYTES = 64 << 20
@@ -114,7 +114,7 @@ def read_libsvm_files(
     if d == 0:
         raise DataError(ranges[0].path, "no row has a feature; say how many there are with n_features (--features).")
     blocks = [
-        client.submit(_finish, part, k, str(ranges[k]), base, d, pure=False, key=f"dualfree-block-{part.key}-{k}")
+        client.submit(_finish, part, k, str(ranges[k]), base, d, pure=False, key=f"{BLOCK_NAME}-{part.key}-{k}")
         for k, part in enumerate(raw)
     ]
     return LibsvmPartitions(

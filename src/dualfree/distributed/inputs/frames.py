@@ -6,7 +6,7 @@ from typing import Any
 
 from ..._checks import near_match
 from ..partitions import Partitions
-from .blocks import check_columns, delayed_blocks, make_block
+from .blocks import check_columns, delayed_blocks, is_lazy, make_block
 
 
 def from_dataframe(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
@@ -35,13 +35,14 @@ def from_dataframe(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
     Partitions(2 blocks, 1 columns)
     """
     features = feature_names(X, y, sample_weight)
-    target, weight = _cut_like(X, "y", y), _cut_like(X, "sample_weight", sample_weight)
-    named = [name for name in (target, weight) if isinstance(name, str)]
-    frame = X[features + named]
-    check_columns(frame[features])
-    parts = [frame.to_delayed()] + [each.to_delayed() for each in (target, weight) if hasattr(each, "to_delayed")]
-    plan = (features, target if isinstance(target, str) else None, weight if isinstance(weight, str) else None)
-    arguments = [(f"Partition {k}", plan, *each) for k, each in enumerate(zip(*parts, strict=True))]
+    check_columns(X[features])
+    # One frame for everything: dask may cut two that it optimises apart in different places.
+    frame, target = _with_column(X, "y", y)
+    weight = None
+    if sample_weight is not None:
+        frame, weight = _with_column(frame, "sample_weight", sample_weight)
+    frame = frame[[*features, target, *([] if weight is None else [weight])]]
+    arguments = [(f"Partition {k}", features, target, weight, part) for k, part in enumerate(frame.to_delayed())]
     return Partitions(delayed_blocks(_split_frame, arguments), n_features=len(features))
 
 
@@ -56,31 +57,26 @@ def feature_names(X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
     return [column for column in X.columns if column not in others]
 
 
-def _cut_like(X: Any, argument: str, values: Any) -> Any:
-    """Return a column's name or a series whose partitions hold the rows of those of X."""
-    if values is None and argument == "sample_weight":
-        return None
+def _with_column(X: Any, argument: str, values: Any) -> tuple[Any, str]:
+    """Return the frame with `values` as a column, and the name of that column; or the frame as it is, if they name one."""
     if isinstance(values, str):
-        return values
-    if not (hasattr(values, "npartitions") and hasattr(values, "to_delayed")):
+        return X, values
+    if not is_lazy(values) or not hasattr(values, "npartitions") or getattr(values, "ndim", 0) != 1:
         raise TypeError(
             f"{argument} must be the name of a column or a dask series when X is a dask dataframe, "
             f"got {type(values).__name__}."
         )
-    same_divisions = not (
-        X.known_divisions and getattr(values, "known_divisions", False) and X.divisions != values.divisions
-    )
-    if values.npartitions != X.npartitions or not same_divisions:
+    if values.npartitions != X.npartitions:
         raise ValueError(
-            f"X and {argument} are cut differently: {X.npartitions} and {values.npartitions} partitions"
-            f"{'' if same_divisions else ' with other divisions'}. Take {argument} from the same frame as X, or repartition it."
+            f"X and {argument} are cut differently: {X.npartitions} and {values.npartitions} partitions. Take {argument} "
+            "from the same frame as X, or repartition it."
         )
-    return values
+    name = f"dualfree {argument}"
+    try:
+        return X.assign(**{name: values}), name
+    except ValueError as error:
+        raise ValueError(f"X and {argument} cannot be put side by side: {error}") from None
 
 
-def _split_frame(where: str, plan: tuple[list[Any], str | None, str | None], frame: Any, *series: Any) -> Any:
-    features, target, weight = plan
-    rest = list(series)
-    y = frame[target] if target is not None else rest.pop(0)
-    s = frame[weight] if weight is not None else rest.pop(0) if rest else None
-    return make_block(where, frame[features], y, s)
+def _split_frame(where: str, features: list[Any], target: str, weight: str | None, frame: Any) -> Any:
+    return make_block(where, frame[features], frame[target], None if weight is None else frame[weight])

@@ -19,6 +19,7 @@ class DaskClassifier(ClassifierMixin, DaskModel):  # type: ignore[misc]
     """Base class of the classifiers: one problem for two classes, one against the rest for each of more."""
 
     _task = "classification"
+    score = DaskModel.score  # scikit-learn's mixin has one that would compute the predictions on the client
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **DaskModel._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],

@@ -75,6 +75,7 @@ class Ridge(RegressorMixin, DaskModel):  # type: ignore[misc]
 
     _local_class = LocalRidge
     _task = "regression"
+    score = DaskModel.score  # scikit-learn's mixin has one that would compute the predictions on the client
     _parameter_constraints: ClassVar[dict[str, Any]] = {**DaskModel._parameter_constraints, "alpha": POSITIVE}
 
     def __init__(

@@ -1,0 +1,295 @@
+"""The estimators on a cluster agree with the local ones to the certificate, and behave as scikit-learn's do."""
+
+import pickle
+import warnings
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import scale
+
+import dualfree as df
+from dualfree.dask import LinearSVC, LogisticRegression, Ridge
+from dualfree.distributed import from_array, from_libsvm
+
+N, D = 120, 5
+TOL = 1e-9
+
+pytestmark = pytest.mark.usefixtures("client")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(N, D)) + 0.3
+    z = X @ random.normal(size=D) + 0.5
+    y = np.where(z + random.normal(size=N) > 0, "yes", "no")
+    return X, y, z + 0.1 * random.normal(size=N), random.integers(0, 4, size=N).astype(float)
+
+
+def chunked(*arrays, rows=40):
+    return [da.from_array(array, chunks=(rows, *array.shape[1:])) for array in arrays]
+
+
+def assert_agree(model, local):
+    """Both are within their certificates of the one optimum."""
+    certificates, others = (c if isinstance(c, list) else [c] for c in (model.certificate_, local.certificate_))
+    ours, theirs = np.atleast_2d(model.coef_), np.atleast_2d(local.coef_)
+    assert ours.shape == theirs.shape
+    assert len(certificates) == len(others) == len(ours)
+    for k, (mine, other) in enumerate(zip(certificates, others, strict=True)):
+        assert mine.relative_gap <= TOL
+        assert mine.primal == pytest.approx(other.primal, rel=1e-8)
+        assert np.linalg.norm(ours[k] - theirs[k]) <= mine.distance_bound + other.distance_bound
+        apart = abs(np.atleast_1d(model.intercept_)[k] - np.atleast_1d(local.intercept_)[k])
+        assert apart <= mine.intercept_bound + other.intercept_bound
+
+
+# --- agreement --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_logistic_regression_agrees(rows, intercept, weighted):
+    X, y, _, s = rows
+    weights = (s,) if weighted else ()
+    options = {"C": 0.7, "tol": TOL, "fit_intercept": intercept, "class_weight": "balanced" if weighted else None}
+    model = LogisticRegression(random_state=0, **options).fit(*chunked(X, y, *weights))
+    local = df.LogisticRegression(random_state=0, **options).fit(X, y, *weights)
+    assert_agree(model, local)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.n_iter_.shape == (1,)
+    assert model.dual_gap_ == model.certificate_.gap
+    assert len(model.trace_) > 0
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_ridge_agrees(rows, intercept):
+    X, _, t, s = rows
+    options = {"alpha": 0.3, "tol": TOL, "fit_intercept": intercept}
+    model = Ridge(random_state=0, **options).fit(*chunked(X, t, s))
+    assert_agree(model, df.Ridge(**options).fit(X, t, s))
+    assert model.coef_.shape == (D,)
+    assert isinstance(model.intercept_, float)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+def test_svc_agrees(rows, loss):
+    X, y, _, s = rows
+    options = {"C": 0.1, "loss": loss, "tol": 1e-6 if loss == "hinge" else TOL, "class_weight": {"yes": 2.0, "no": 0.5}}
+    model = LinearSVC(random_state=0, **options).fit(*chunked(X, y, s))
+    local = df.LinearSVC(random_state=0, **options).fit(X, y, s)
+    if loss == "squared_hinge":
+        assert_agree(model, local)
+    assert model.certificate_.relative_gap <= options["tol"]
+    assert model.certificate_.primal == pytest.approx(local.certificate_.primal, rel=3e-6)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_one_model_per_class_agrees(class_weight):
+    X, y = load_iris(return_X_y=True)
+    X, y = scale(X)[30:], y[30:]  # classes of different sizes, and partitions that lack some
+    options = {"C": 1.0, "tol": TOL, "class_weight": class_weight}
+    model = LogisticRegression(random_state=0, **options).fit(*chunked(X, y))
+    local = df.LogisticRegression(multi_class="ovr", **options).fit(X, y)
+    assert_agree(model, local)
+    assert model.coef_.shape == (3, 4)
+    assert len(model.trace_) == len(model.n_iter_) == len(model.dual_gap_) == 3
+    lazy = model.predict_proba(da.from_array(X, chunks=(50, 2)))
+    assert lazy.shape == (120, 3)
+    np.testing.assert_allclose(lazy.compute(), local.predict_proba(X), atol=1e-3)
+    assert model.decision_function(da.from_array(X, chunks=(50, 4))).compute().shape == (120, 3)
+
+
+# --- data of every kind -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reference(rows):
+    return df.LogisticRegression(tol=TOL).fit(rows[0], rows[1])
+
+
+def test_every_kind_of_data_gives_the_same_answer(rows, reference, tmp_path):
+    X, y, _, _ = rows
+    lazy_X, lazy_y = chunked(X, y)
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(D)]).assign(answer=y)
+    dd.from_pandas(frame, npartitions=3).to_parquet(tmp_path / "data")
+    table = dd.read_parquet(tmp_path / "data")
+    kinds = {
+        "sparse blocks": (lazy_X.map_blocks(scipy.sparse.csr_array), lazy_y),
+        "dataframe": (table, "answer"),
+        "series": (table[[f"x{k}" for k in range(D)]], table["answer"]),
+        "delayed": ([dask.delayed((X[a : a + 60], y[a : a + 60])) for a in (0, 60)],),
+        "partitions": (from_array(lazy_X, lazy_y),),
+        "memory": (X, y),
+        "sparse memory": (scipy.sparse.csr_matrix(X), y),
+    }
+    for kind, data in kinds.items():
+        model = LogisticRegression(tol=TOL, random_state=0).fit(*data)
+        assert_agree(model, reference)
+        assert hasattr(model, "feature_names_in_") == (kind in ("dataframe", "series")), kind
+    assert model.n_features_in_ == D
+
+
+def test_libsvm_files(rows, tmp_path):
+    from sklearn.datasets import dump_svmlight_file
+
+    X, y, _, _ = rows
+    X = np.round(X, 6)
+    for k in range(2):
+        part = slice(60 * k, 60 * (k + 1))
+        dump_svmlight_file(X[part], y[part] == "yes", str(tmp_path / f"{k}.svm"), zero_based=False)
+    model = LogisticRegression(tol=TOL, random_state=0).fit(from_libsvm(tmp_path / "*.svm"))
+    assert_agree(model, df.LogisticRegression(tol=TOL).fit(X, y == "yes"))
+
+
+# --- predictions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted(client, rows):
+    return LogisticRegression(random_state=0).fit(*chunked(rows[0], rows[1]))
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function", "predict_proba"])
+def test_predictions_are_lazy_for_dask_and_eager_for_arrays(fitted, rows, method):
+    X = rows[0]
+    eager = getattr(fitted, method)(X)
+    assert isinstance(eager, np.ndarray)
+    kinds = {
+        "array": da.from_array(X, chunks=(50, 2)),
+        "sparse": da.from_array(X, chunks=(50, D)).map_blocks(scipy.sparse.csr_matrix),
+        "unknown": (lambda Z: Z[Z[:, 0] > -np.inf])(da.from_array(X, chunks=(50, D))),
+    }
+    for kind, lazy in kinds.items():
+        answer = getattr(fitted, method)(lazy)
+        assert isinstance(answer, da.Array), kind
+        assert answer.dtype == eager.dtype
+        assert answer.ndim == eager.ndim
+        computed = answer.compute()
+        assert computed.dtype == eager.dtype
+        (np.testing.assert_array_equal if method == "predict" else np.testing.assert_allclose)(computed, eager)
+
+
+def test_predictions_for_frames_look_at_names(rows):
+    frame = pd.DataFrame(rows[0], columns=list("abcde"))
+    lazy = dd.from_pandas(frame.assign(t=rows[2]), npartitions=3)
+    model = Ridge(random_state=0).fit(lazy, "t")
+    assert model.feature_names_in_.tolist() == list("abcde")
+    answer = model.predict(lazy[list("abcde")])
+    assert isinstance(answer, da.Array)
+    np.testing.assert_allclose(answer.compute(), model.predict(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(lazy[list("edcba")])
+    with pytest.raises(ValueError, match="X has 6 features, but Ridge is expecting 5"):
+        model.predict(lazy)
+    with pytest.raises(ValueError, match="X has 4 features, but Ridge is expecting 5"):
+        model.predict(da.zeros((10, 4), chunks=5))
+
+
+def test_scores(fitted, rows):
+    X, y, t, s = rows
+    lazy = chunked(X, y, s)
+    score = fitted.score(*lazy)
+    assert isinstance(score, da.Array)
+    assert float(score) == pytest.approx(fitted.score(X, y, s))
+    assert isinstance(fitted.score(X, y), float)
+    ridge = Ridge(random_state=0).fit(*chunked(X, t))
+    assert float(ridge.score(*chunked(X, t, s, rows=33))) == pytest.approx(ridge.score(X, t, s))
+    parts = [dask.delayed((X[a : a + 60], t[a : a + 60])) for a in (0, 60)]
+    assert float(ridge.score(parts)) == pytest.approx(ridge.score(X, t))
+
+
+# --- as scikit-learn expects ------------------------------------------------------------------------------------------
+
+
+def test_clones_and_pickles(client, fitted, rows):
+    model = LogisticRegression(C=3.0, class_weight={"no": 2.0}, client=client)
+    twin = clone(model)
+    assert twin.get_params() == model.get_params()
+    assert twin.client is client
+    assert twin.class_weight is not model.class_weight
+    assert not hasattr(clone(fitted), "coef_")
+    fitted_twin = pickle.loads(pickle.dumps(clone(model).fit(*chunked(rows[0], rows[1]))))
+    assert fitted_twin.client is None
+    assert fitted_twin.predict(rows[0]).shape == (N,)
+    assert is_classifier(model)
+    assert is_regressor(Ridge())
+
+
+def test_the_fitted_model_needs_no_cluster(fitted, rows):
+    local = fitted.to_local()
+    assert type(local) is df.LogisticRegression
+    np.testing.assert_array_equal(local.predict_proba(rows[0]), fitted.predict_proba(rows[0]))
+    classes, certain = local.certified_predict(rows[0])
+    assert certain.mean() > 0.8
+    np.testing.assert_array_equal(classes, fitted.predict(rows[0]))
+
+
+def test_the_same_seed_gives_the_same_bits(fitted, rows):
+    again = LogisticRegression(random_state=0).fit(*chunked(rows[0], rows[1]))
+    assert again.coef_.tobytes() == fitted.coef_.tobytes()
+
+
+def test_stopping_early_is_said(rows):
+    with pytest.warns(ConvergenceWarning, match=r"Ridge stopped before its tolerance: .*certified gap reached"):
+        model = Ridge(alpha=1e-3, max_rounds=1, tol=0).fit(*chunked(rows[0], rows[2]))
+    assert model.certificate_.gap > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Ridge(random_state=0).fit(*chunked(rows[0], rows[2]))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"C": -1.0}, "'C' parameter"),
+        ({"tol": "small"}, "'tol' parameter"),
+        ({"class_weight": "even"}, "'class_weight' parameter"),
+        ({"max_rounds": 0}, "'max_rounds' parameter"),
+        ({"client": "tcp://somewhere"}, r"client must be a dask\.distributed\.Client"),
+    ],
+)
+def test_bad_parameters(rows, parameters, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        LogisticRegression(**parameters).fit(*chunked(rows[0], rows[1]))
+
+
+def test_bad_data(rows):
+    X, y, _, _ = rows
+    spoiled = X.copy()
+    spoiled[70, 3] = np.nan
+    with pytest.raises(ValueError, match=r"^Partition 1: X contains NaN \(row 30, column 3\)"):
+        LogisticRegression().fit(*chunked(spoiled, y))
+    with pytest.raises(ValueError, match="at least two classes, all partitions hold only 'no'"):
+        LogisticRegression().fit(*chunked(X, np.full(N, "no")))
+    with pytest.raises(ValueError, match="The weights leave no sample of class number 1"):
+        LogisticRegression().fit(*chunked(X, y, (y == "no").astype(float)))
+    with pytest.raises(ValueError, match="y is missing"):
+        LogisticRegression().fit(chunked(X)[0])
+    with pytest.raises(ValueError, match="part of the partitions already"):
+        LogisticRegression().fit([dask.delayed((X, y))], y)
+    with pytest.raises(TypeError, match=r"got the path 'data\.svm'.*from_libsvm"):
+        LogisticRegression().fit("data.svm", y)
+    with pytest.raises(TypeError, match="X is one delayed value"):
+        LogisticRegression().fit(dask.delayed(X), y)
+
+
+def test_nothing_is_left_on_the_cluster(client, rows):
+    before = set(client.who_has())
+    LogisticRegression(random_state=0).fit(*chunked(rows[0], rows[1]))
+    for _ in range(100):
+        left = set(client.who_has()) - before
+        if not left:
+            break
+        import time
+
+        time.sleep(0.05)
+    assert not left

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..result import Result
 from ..solvers import State, solve
 from ..status import Status
 from ..trace import Trace
+
+if TYPE_CHECKING:
+    from ..distributed import DistributedResult
 
 Watch = Callable[[int, Problem, State], None]
 """Called with the column, its problem and the state after each evaluation."""
@@ -33,14 +36,14 @@ class Fit:
     Attributes
     ----------
     model : Model
-    results : list of Result
+    results : list of Result or DistributedResult
         One for each row of the model's coefficients, with its trace.
     seconds : float
         Wall-clock time of all solves.
     """
 
     model: Model
-    results: list[Result]
+    results: Sequence[Result | DistributedResult]
     seconds: float
 
 

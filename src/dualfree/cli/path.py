@@ -148,7 +148,7 @@ def _solve_all(problems: list[Problem], grid: Array, quiet: bool, options: dict[
             def watch(state: State, problem: Problem = problem, column: int = column) -> None:
                 nonlocal begun
                 begun += state.epoch == 0
-                progress.update(column * len(grid) + begun, problem, state)
+                progress.update(column * len(grid) + begun, problem.at_zero, state)
 
             one = solve_path(
                 problem,

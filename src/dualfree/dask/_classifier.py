@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 
 from .._checks import Array
-from ..distributed import Block
+from ..distributed.inputs.labels import label_blocks
 from ..distributed.inputs.survey import Survey
 from ._base import DaskModel, Target
 from ._predicting import predict_blocks
@@ -38,15 +38,7 @@ class DaskClassifier(ClassifierMixin, DaskModel):  # type: ignore[misc]
         for positive in [1] if count == 2 else range(count):
             # One against the rest, a class's weight counts in its own problem only, as in the local estimators.
             costs = factor * (weights if count == 2 else np.where(every == positive, weights, 1.0))
-            labelled = client.map(
-                label_block,
-                blocks,
-                classes=found.classes,
-                costs=costs,
-                positive=positive,
-                pure=False,
-                key="dualfree-label",
-            )
+            labelled = label_blocks(client, blocks, found.classes, costs, positive)
             targets.append(Target(f"class {found.classes.tolist()[positive]!r}", labelled, lam))
         return targets
 
@@ -69,11 +61,3 @@ class DaskClassifier(ClassifierMixin, DaskModel):  # type: ignore[misc]
         local = self.to_local()
         width = None if local.classes_.size == 2 else local.classes_.size
         return predict_blocks(local, "decision_function", X, np.dtype(np.float64), width)
-
-
-def label_block(block: Block, classes: Array, costs: Array, positive: int) -> Block:
-    """Return the block with ±1 as labels and the cost of each row as weight; X is shared, not copied."""
-    labels = block.y.astype(classes.dtype) if block.y.dtype.kind == "O" else block.y
-    own = np.searchsorted(classes, labels)
-    cost = costs[own] if block.sample_weight is None else costs[own] * block.sample_weight
-    return Block(block.X, np.where(own == positive, 1.0, -1.0), cost)

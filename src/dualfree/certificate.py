@@ -25,20 +25,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from . import rows as _rows
 from ._checks import Array, finite_matrix, real_number
-from ._jit import kernel
 from ._threads import one_blas_thread
 from .dual_domain import Balance, project
-from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms, residual
-from .problem import Problem, slope_sum
+from .losses import Loss
+from .problem import Problem
+from .row_sums import EPS as _EPS
+from .row_sums import EVALUATION as _EVALUATION
+from .row_sums import LocalSums, RowSums, loss_unit
 
-_EPS = 2.0**-52
-_EVALUATION = 32.0 * _EPS  # what evaluating a closed form may cost, relative and as a shift of z
 _BRACKET_STEPS = 40
 
 
@@ -181,56 +181,96 @@ def bound_gap(
     The gradient bound costs a pass over the data and is left out when the dual bound is at most `enough`.
     With `final` the intercept is bounded, too. On return z holds |κ_i|.
     """
-    loss, y, s, v = problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
-    lam, n = problem.lam, problem.n
-    # Classification losses have a 1 in them (1 − yz); those of regression scale with y, and so does their rounding error.
-    unit = 0.0 if problem.loss.builtin_id is not None and problem.loss.task == "regression" else 1.0
-    smoothness, lipschitz = float(problem.loss.smoothness), float(problem.loss.lipschitz)
-    w_norm = float(np.linalg.norm(w)) * (1 + problem.d * _EPS)
+    rows = LocalSums(problem, norm_of(w), b, alpha, balance, z, problem.n)
+    certificate = bound_from_sums(problem, rows, w, b, sums, sums_error, gradient, enough=enough, final=final)
+    rows.residuals_into_margins()
+    return certificate
 
-    dual_sum, rounding_sum, primal_sum, primal_error, alpha_size = _gap_terms(
-        problem.rows, loss, y, s, v, w_norm, b, alpha, z, smoothness, lipschitz, unit
-    )
+
+class Shape(Protocol):
+    """What the bounds need to know of a problem besides the sums over its rows; a `Problem` has it all."""
+
+    @property
+    def loss(self) -> Loss:
+        """φ."""
+
+    @property
+    def lam(self) -> float:
+        """λ."""
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+
+    @property
+    def d(self) -> int:
+        """Columns."""
+
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether b is fitted."""
+
+    @property
+    def at_zero(self) -> float:
+        """P(0)."""
+
+    @property
+    def nnz_per_row_max(self) -> int:
+        """Stored entries of the longest row."""
+
+
+def norm_of(w: Array) -> float:
+    """Return ‖w‖, rounded up."""
+    return float(np.linalg.norm(w)) * (1 + w.size * _EPS)
+
+
+def bound_from_sums(
+    problem: Shape,
+    rows: RowSums,
+    w: Array,
+    b: float,
+    sums: Array,
+    sums_error: float,
+    gradient: Array,
+    *,
+    enough: float = 0.0,
+    final: bool = False,
+) -> Certificate:
+    """Compute both bounds from sums over the rows, wherever these are."""
+    lam, n = problem.lam, problem.n
+    smoothness = float(problem.loss.smoothness)
+    w_norm = norm_of(w)
+    terms, imbalance = rows.gap_terms()
     # ‖w − w(α)‖, the rounding of w(α) and of the difference included
     gradient[:] = w - sums / (lam * n)
-    sum_error = (sums_error + 4.0 * _EPS) * alpha_size / (lam * n) + 8.0 * _EPS * w_norm
-    distance = float(np.linalg.norm(gradient)) * (1 + problem.d * _EPS)
+    sum_error = (sums_error + 4.0 * _EPS) * terms.alpha_size / (lam * n) + 8.0 * _EPS * w_norm
+    distance = norm_of(gradient)
 
-    primal = primal_sum / n + 0.5 * lam * w_norm * w_norm
-    primal_error = primal_error / n + 8.0 * _EPS * abs(primal) + problem.d * _EPS * lam * w_norm * w_norm
+    primal = terms.primal / n + 0.5 * lam * w_norm * w_norm
+    primal_error = terms.primal_error / n + 8.0 * _EPS * abs(primal) + problem.d * _EPS * lam * w_norm * w_norm
 
     gap, rounding, source = math.inf, math.inf, "dual"
-    if problem.loss.convex and math.isfinite(balance.excess):
+    if problem.loss.convex and math.isfinite(imbalance.excess):
         away, shift = 0.0, 0.0
-        if balance.excess > 0.0:
-            k = balance.row
-            farther = max(
-                _weighted_fenchel_young(loss, z[k] + b, y[k], s[k], alpha[k] + side * balance.reach)
-                for side in (-1.0, 1.0)
-            )
-            away = balance.excess / balance.reach * farther
-            shift = balance.excess * math.sqrt(v[k]) / (lam * n)
-        losses = (dual_sum + rounding_sum + away) / n * (1 + _EVALUATION + n * _EPS)
+        if imbalance.excess > 0.0:
+            away = imbalance.excess / imbalance.reach * imbalance.farther
+            shift = imbalance.excess * imbalance.norm / (lam * n)
+        losses = (terms.fenchel_young + terms.rounding + away) / n * (1 + _EVALUATION + n * _EPS)
         gap = (losses + 0.5 * lam * _square(distance + sum_error + shift)) * (1 + 8 * _EPS)
-        rounding = gap - (dual_sum / n + 0.5 * lam * _square(distance))
+        rounding = gap - (terms.fenchel_young / n + 0.5 * lam * _square(distance))
 
     if not gap <= enough and math.isfinite(smoothness):
         slope_error, h = 0.0, 0.0
         usable, flat = True, False
         if problem.fit_intercept:
-            spread = 8.0 * _EPS * (abs(b) + float(np.abs(z).max(initial=0.0)) + unit)
-            usable, flat, h, slope_error = _intercept_bracket(
-                loss, z, b, y, s, v, w_norm, smoothness, problem.nnz_per_row_max, spread, unit
-            )
+            usable, flat, h, slope_error = _intercept_bracket(rows, b, loss_unit(problem.loss))
         if usable:
             # ∇P = λ (w − w(α)) + (1/n) Σ κ_i x_i; both parts are small near the optimum
             gradient *= lam
-            kappa_error, kappa_size, spill = _add_residual_rows(
-                problem.rows, loss, y, s, v, w_norm, b, alpha, z, smoothness, h, n, gradient
-            )
+            residuals = rows.residual_rows(h, gradient)
             size = float(np.linalg.norm(gradient)) * (1 + (problem.d + n) * _EPS)
-            error = (kappa_error + n * _EPS * kappa_size) / n + lam * sum_error
-            spill, slack = spill / n, slope_error * h / n  # what not knowing b costs
+            error = (residuals.error + n * _EPS * residuals.size) / n + lam * sum_error
+            spill, slack = residuals.spill / n, slope_error * h / n  # what not knowing b costs
             bound = (_square(size + spill + error) / (2 * lam) + slack) * (1 + 8 * _EPS)
             if not bound >= gap:
                 # Where P(w, ·) is flat, b is uncertain, but not because of rounding.
@@ -246,8 +286,7 @@ def bound_gap(
     if problem.fit_intercept:
         intercept_bound = math.inf
         if final and problem.loss.convex and math.isfinite(distance_bound):
-            intercept_bound = _bound_intercept(loss, z, b, y, s, v, distance_bound, w_norm, problem.nnz_per_row_max)
-    _absolute_residuals(loss, z, b, y, s, alpha)
+            intercept_bound = bound_intercept(rows, b, distance_bound, w_norm, problem.nnz_per_row_max, n)
     at_zero = problem.at_zero
     return Certificate(
         primal=float(primal),
@@ -266,174 +305,43 @@ def _square(x: float) -> float:
     return x * x  # x**2 would raise where this is infinite
 
 
-# --- kernels ----------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _weighted_fenchel_young(loss: Any, z: float, y: float, s: float, alpha: float) -> float:
-    if s == 0.0:
-        return 0.0
-    value, error = loss_fenchel_young(loss, z, y, alpha / s)
-    return s * (value + error)
-
-
-@kernel
-def _gap_terms(
-    rows: Any,
-    loss: Any,
-    y: Any,
-    s: Any,
-    v: Any,
-    w_norm: float,
-    b: float,
-    alpha: Any,
-    z: Any,
-    smoothness: float,
-    lipschitz: float,
-    unit: float,
-) -> tuple[float, float, float, float, float]:
-    """Return Σ FY_i, what rounding may hide of it, Σ s φ(z), its rounding error, and Σ |α_i| ‖x_i‖."""
-    total, rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(z.size):
-        norm = np.sqrt(v[i])
-        alpha_size += abs(alpha[i]) * norm
-        if s[i] == 0.0:
-            continue
-        margin = z[i] + b
-        a = alpha[i] / s[i]
-        shift = (_rows.row_length(rows, i) + 4.0) * _EPS * norm * w_norm + 4.0 * _EPS * abs(b)
-        value, derivative, fenchel_young, error = loss_terms(loss, margin, y[i], a)
-        total += s[i] * fenchel_young
-        slope = s[i] * derivative
-        reach = shift + _EVALUATION * (unit + abs(margin) + abs(y[i]))
-        if np.isinf(smoothness):
-            rounding += s[i] * error + (s[i] * lipschitz + abs(alpha[i])) * reach
-            primal_error += s[i] * lipschitz * reach
-        else:
-            reach += _EVALUATION * abs(a)
-            rounding += s[i] * error + abs(slope + alpha[i]) * reach + 2.0 * s[i] * smoothness * reach * reach
-            primal_error += abs(slope) * reach + s[i] * smoothness * reach * reach
-        term = s[i] * value
-        new = primal + term
-        back = new - primal
-        lost += (primal - (new - back)) + (term - back)
-        primal = new
-        primal_error += 8.0 * _EPS * abs(term)
-    return total, rounding, primal + lost, primal_error, alpha_size
-
-
-@kernel
-def _add_residual_rows(
-    rows: Any,
-    loss: Any,
-    y: Any,
-    s: Any,
-    v: Any,
-    w_norm: float,
-    b: float,
-    alpha: Any,
-    z: Any,
-    smoothness: float,
-    h: float,
-    n: int,
-    gradient: Any,
-) -> tuple[float, float, float]:
-    """gradient += (1/n) Σ κ_i x_i; return the rounding of Σ κ_i x_i, Σ |κ_i| ‖x_i‖, and what moving b by h may change."""
-    error, size, spill = 0.0, 0.0, 0.0
-    for i in range(z.size):
-        norm = np.sqrt(v[i])
-        margin = z[i] + b
-        kappa = residual(loss, margin, y[i], s[i], alpha[i])
-        if kappa != 0.0:
-            _rows.row_add(rows, i, kappa / n, gradient)
-        shift = (_rows.row_length(rows, i) + 4.0) * _EPS * norm * w_norm + _EVALUATION * (abs(b) + abs(margin))
-        error += norm * (
-            s[i] * smoothness * shift + 8.0 * _EPS * (abs(kappa) + 2.0 * abs(alpha[i]) + s[i] * smoothness * abs(y[i]))
-        )
-        size += norm * abs(kappa)
-        spill += norm * s[i] * smoothness * h
-    return error, size, spill
-
-
-@kernel
-def _intercept_bracket(
-    loss: Any,
-    z: Any,
-    b: float,
-    y: Any,
-    s: Any,
-    v: Any,
-    w_norm: float,
-    smoothness: float,
-    length: int,
-    spread: float,
-    unit: float,
-) -> tuple[bool, bool, float, float]:
+def _intercept_bracket(rows: RowSums, b: float, unit: float) -> tuple[bool, bool, float, float]:
     """Find h such that Σ s φ'(z + ·) changes sign within b ± h beyond doubt.
 
     Return whether it was found, whether it had to be sought because P(w, ·) is flat, h, and a bound of the slope's size at b.
     """
-    doubt, doubt_per_h = 0.0, 0.0
-    for i in range(z.size):
-        shift = (length + 4.0) * _EPS * np.sqrt(v[i]) * w_norm + _EVALUATION * (unit + abs(z[i]) + abs(b) + abs(y[i]))
-        doubt += s[i] * smoothness * shift
-        doubt_per_h += s[i] * smoothness * _EVALUATION
-    here, curvature, size = slope_sum(loss, z, b, y, s)
-    uncertain = doubt + 8.0 * _EPS * size
-    h = spread
-    if curvature > 0.0:
-        h = max(h, 2.0 * (abs(here) + uncertain) / curvature)
+    doubt = rows.slope_doubt()
+    (here,) = rows.slopes([b])
+    uncertain = doubt.fixed + 8.0 * _EPS * here.size
+    h = 8.0 * _EPS * (abs(b) + doubt.largest_margin + unit)
+    if here.curvature > 0.0:
+        h = max(h, 2.0 * (abs(here.total) + uncertain) / here.curvature)
     for tries in range(_BRACKET_STEPS):
-        left, _, left_size = slope_sum(loss, z, b - h, y, s)
-        right, _, right_size = slope_sum(loss, z, b + h, y, s)
-        in_doubt = doubt + doubt_per_h * h
-        if left <= -in_doubt - 8.0 * _EPS * left_size and right >= in_doubt + 8.0 * _EPS * right_size:
-            return True, tries > 0, h, abs(here) + uncertain
+        left, right = rows.slopes([b - h, b + h])
+        in_doubt = doubt.fixed + doubt.per_distance * h
+        if left.total <= -in_doubt - 8.0 * _EPS * left.size and right.total >= in_doubt + 8.0 * _EPS * right.size:
+            return True, tries > 0, h, abs(here.total) + uncertain
         h *= 4.0
     return False, True, 0.0, 0.0
 
 
-@kernel
-def _shifted_slope(loss: Any, z: Any, b: float, y: Any, s: Any, v: Any, radius: float, fuzz: float) -> float:
-    """Return Σ s φ'(z_i + b + (radius + fuzz) ‖x_i‖), moved towards zero by its own rounding error."""
-    total, size = 0.0, 0.0
-    for i in range(z.size):
-        if s[i] > 0.0:
-            margin = z[i] + b + (radius + fuzz) * np.sqrt(v[i])
-            term = s[i] * loss_derivative(loss, margin, y[i])
-            total += term
-            size += abs(term) + s[i] * _EVALUATION * (abs(y[i]) + 1.0)
-    doubt = (z.size * _EPS + _EVALUATION) * size
-    return np.sign(total) * max(0.0, abs(total) - doubt)
-
-
-def _bound_intercept(
-    loss: Any, z: Array, b: float, y: Array, s: Array, v: Array, radius: float, w_norm: float, length: int
-) -> float:
+def bound_intercept(rows: RowSums, b: float, radius: float, w_norm: float, length: int, n: int) -> float:
     """Bound |b − b*| from ‖w − w*‖ ≤ radius.
 
     b* is a root of Σ s φ'(x_i·w* + ·), each x_i·w* is within radius ‖x_i‖ of z_i, and φ' does not decrease. So b* < b + t
     wherever Σ s φ'(z_i − radius ‖x_i‖ + b + t) > 0, and likewise on the other side.
     """
     fuzz = (length + 4.0) * _EPS * w_norm
-    typical = math.sqrt(float(v.mean()))
+    typical = rows.typical_norm()
     worst = 0.0
     for side in (-1.0, 1.0):
         t = max(radius * typical, 1e-15 * (1.0 + abs(b)))
         for _ in range(_BRACKET_STEPS):
-            slope = _shifted_slope(loss, z, b + side * t, y, s, v, -side * radius, -side * fuzz)
-            if side * slope > 0.0:
+            ((total, size),) = rows.shifted_slopes([b + side * t], -side * radius, -side * fuzz)
+            if side * total > (n * _EPS + _EVALUATION) * size:
                 break
             t *= 2.0
         else:
             return math.inf
         worst = max(worst, t)
     return worst * (1 + 8 * _EPS) + 4 * _EPS * abs(b)
-
-
-@kernel
-def _absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
-    """z_i = |κ_i|."""
-    loss_slopes(loss, z, b, y, s, z)
-    for i in range(z.size):
-        z[i] = abs(z[i] + alpha[i])

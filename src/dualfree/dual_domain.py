@@ -17,7 +17,7 @@ from .losses.calls import loss_dual_bounds
 from .problem import Problem
 
 _EPS = 2.0**-52
-_MUCH = 2.0**-10  # of a row's room: using more of it up than this would cost too much
+MUCH = 2.0**-10  # of a row's room: using more of it up than this would cost too much
 _SHRINKAGE = 2.0**-40
 
 
@@ -36,7 +36,7 @@ class Balance(NamedTuple):
 def project(problem: Problem, alpha: Array, out: Array) -> Balance:
     """Write a dual-feasible neighbour of `alpha` to `out`; a feasible `alpha` comes through unchanged."""
     loss, y, s = problem.loss.compiled, problem.y, problem.sample_weight
-    _clip(loss, y, s, alpha, out)
+    clip(loss, y, s, alpha, out)
     if not problem.fit_intercept:
         return Balance(0.0, 0, 1.0)
     return Balance(*_balance(loss, y, s, out))
@@ -56,7 +56,7 @@ def bounds(loss: Any, y: float, s: float) -> tuple[float, float]:
 
 
 @kernel
-def _clip(loss: Any, y: Any, s: Any, alpha: Any, out: Any) -> None:
+def clip(loss: Any, y: Any, s: Any, alpha: Any, out: Any) -> None:
     for i in range(alpha.size):
         low, high = bounds(loss, y[i], s[i])
         out[i] = min(high, max(low, alpha[i]))
@@ -74,8 +74,8 @@ def _product_error(x: float, y: float, product: float) -> float:
     return ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
-@device
-def _exact_sum(alpha: Any, s: Any) -> tuple[float, float]:
+@kernel
+def exact_sum(alpha: Any, s: Any) -> tuple[float, float]:
     """Σ α_i in compensated arithmetic, and a bound on its error.
 
     The certificate evaluates the loss at a_i = α_i/s_i, rounded. The dual point that it speaks of is s_i a_i, so that is
@@ -103,44 +103,63 @@ def _exact_sum(alpha: Any, s: Any) -> tuple[float, float]:
 @kernel
 def _balance(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[float, int, float]:
     """Shift α to Σ α = 0 inside the domain: evenly where there is unlimited room, in proportion to the room elsewhere."""
-    total, _ = _exact_sum(alpha, s)
+    total, _ = exact_sum(alpha, s)
     if total != 0.0:
-        unlimited, room = 0.0, 0.0
-        for i in range(alpha.size):
-            low, high = bounds(loss, y[i], s[i])
-            space = alpha[i] - low if total > 0.0 else high - alpha[i]
-            if np.isinf(space):
-                unlimited += s[i]
-            else:
-                room += space
+        unlimited, room = room_to_shift(loss, y, s, alpha, total)
         if unlimited == 0.0 and room < abs(total):
             return np.inf, 0, 1.0  # the interval constraints exclude Σ α = 0
-        for i in range(alpha.size):
-            low, high = bounds(loss, y[i], s[i])
-            space = alpha[i] - low if total > 0.0 else high - alpha[i]
-            if unlimited > 0.0:
-                if np.isinf(space):
-                    alpha[i] -= total * (s[i] / unlimited)
-            elif total > 0.0:
-                alpha[i] = max(low, alpha[i] - total * (space / room))
-            else:
-                alpha[i] = min(high, alpha[i] - total * (space / room))
+        shift(loss, y, s, alpha, total, unlimited, room)
 
     left, row, reach = _settle(loss, y, s, alpha)
-    if left > _MUCH * reach:
+    if left > MUCH * reach:
         # Next to no row can move: most of them sit at the ends of their intervals (the hinge's α_i = 0 and s_i y_i, say).
         # A little less of α, which is in the domain as well, makes room.
         for i in range(alpha.size):
-            alpha[i] *= 1.0 - max(_SHRINKAGE, 8.0 * alpha.size * _EPS)
+            alpha[i] *= 1.0 - shrinkage(alpha.size)
         left, row, reach = _settle(loss, y, s, alpha)
     if left == 0.0:
         return 0.0, row, 1.0
     return (left, row, reach) if left <= reach else (np.inf, 0, 1.0)
 
 
+@kernel
+def room_to_shift(loss: Any, y: Any, s: Any, alpha: Any, total: float) -> tuple[float, float]:
+    """Return the weight of the rows with unlimited room to move against `total`, and the room of the others."""
+    unlimited, room = 0.0, 0.0
+    for i in range(alpha.size):
+        low, high = bounds(loss, y[i], s[i])
+        space = alpha[i] - low if total > 0.0 else high - alpha[i]
+        if np.isinf(space):
+            unlimited += s[i]
+        else:
+            room += space
+    return unlimited, room
+
+
+@kernel
+def shift(loss: Any, y: Any, s: Any, alpha: Any, total: float, unlimited: float, room: float) -> None:
+    """Take this part of the rows' share of `total` away from α; `unlimited` and `room` are those of all rows."""
+    for i in range(alpha.size):
+        low, high = bounds(loss, y[i], s[i])
+        space = alpha[i] - low if total > 0.0 else high - alpha[i]
+        if unlimited > 0.0:
+            if np.isinf(space):
+                alpha[i] -= total * (s[i] / unlimited)
+        elif total > 0.0:
+            alpha[i] = max(low, alpha[i] - total * (space / room))
+        else:
+            alpha[i] = min(high, alpha[i] - total * (space / room))
+
+
 @device
-def _settle(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[float, int, float]:
-    """Give what rounding left of Σ α to the row that can move farthest both ways; return what is left even then."""
+def shrinkage(n: int) -> float:
+    """The part of α that is given up where next to no row can move; more than rounding can leave of Σ α."""
+    return max(_SHRINKAGE, 8.0 * n * _EPS)
+
+
+@kernel
+def farthest_row(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[int, float]:
+    """Return the row that can move farthest both ways, and how far."""
     largest = 0.0
     for i in range(alpha.size):
         if s[i] > 0.0:
@@ -153,10 +172,17 @@ def _settle(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[float, int, float]:
             space = s[i] * largest
         if space > reach:
             best, reach = i, space
+    return best, reach
+
+
+@device
+def _settle(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[float, int, float]:
+    """Give what rounding left of Σ α to the row that can move farthest both ways; return what is left even then."""
+    best, reach = farthest_row(loss, y, s, alpha)
     for _ in range(3):  # the first move is rounded as well
-        excess, _ = _exact_sum(alpha, s)
+        excess, _ = exact_sum(alpha, s)
         if excess == 0.0 or abs(excess) > 0.5 * reach:
             break
         alpha[best] -= excess
-    excess, error = _exact_sum(alpha, s)
+    excess, error = exact_sum(alpha, s)
     return abs(excess) + error, best, 0.25 * reach

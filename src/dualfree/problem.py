@@ -88,7 +88,7 @@ class Problem:
         self.fit_intercept = bool(fit_intercept)
         self.X = finite_matrix(X)
         self.n, self.d = self.X.shape
-        self.lam = self._checked_lam(lam)
+        self.lam = checked_penalty(lam, self.n)
         self.rows = _rows.as_rows(self.X)
         self.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
         self.y, self.classes = self._checked_targets(y)
@@ -99,12 +99,6 @@ class Problem:
         self._at_zero: float | None = None
 
     # --- what was given ---------------------------------------------------------------------------------------------
-
-    def _checked_lam(self, lam: Any) -> float:
-        number = real_number("lam", lam, low=0.0, strict=True)
-        if number * self.n < _LEAST_PENALTY:
-            raise ValueError(f"lam is too small, got {lam!r}: w grows like 1/(lam · n) and would overflow.")
-        return number
 
     def _checked_targets(self, y: Any) -> tuple[Array, Array | None]:
         if self.loss.task == "regression":
@@ -143,7 +137,7 @@ class Problem:
     def with_lam(self, lam: float) -> Problem:
         """Return the same problem with another λ; the data are shared, not copied."""
         other = copy.copy(self)
-        other.lam = self._checked_lam(lam)
+        other.lam = checked_penalty(lam, self.n)
         return other
 
     def with_targets(self, y: Any, sample_weight: Any = None) -> Problem:
@@ -256,6 +250,14 @@ class Problem:
         return vector
 
 
+def checked_penalty(lam: Any, n: int) -> float:
+    """Return λ as a float; refuse one with which w would overflow."""
+    number = real_number("lam", lam, low=0.0, strict=True)
+    if number * n < _LEAST_PENALTY:
+        raise ValueError(f"lam is too small, got {lam!r}: w grows like 1/(lam · n) and would overflow.")
+    return number
+
+
 # --- kernels over margins ---------------------------------------------------------------------------------------------
 
 
@@ -313,18 +315,28 @@ def _best_intercept(loss: Any, z: Any, y: Any, s: Any, start: float) -> float:
         reach = max(reach, abs(y[i] - z[i]))
     for _ in range(_ROOT_STEPS):
         slope, curvature, size = slope_sum(loss, z, b, y, s)
-        if abs(slope) <= 0.25 * _EPS * size:
+        done, b, low, high, reach = next_intercept(b, slope, curvature, size, low, high, reach)
+        if done:
             break
-        if slope < 0.0:
-            low = b
-        else:
-            high = b
-        new = b - slope / curvature if curvature > 0.0 else np.inf
-        if not (low < new < high and abs(new - b) <= reach):
-            bracketed = np.isfinite(low) and np.isfinite(high)
-            new = 0.5 * (low + high) if bracketed else b - np.sign(slope) * reach
-            reach *= 2.0
-        if abs(new - b) <= _EPS * abs(b) or new == b:
-            break
-        b = new
     return b
+
+
+@kernel
+def next_intercept(
+    b: float, slope: float, curvature: float, size: float, low: float, high: float, reach: float
+) -> tuple[bool, float, float, float, float]:
+    """One step of the search for the root of a slope that does not decrease: whether it is found, b, its bracket, the reach."""
+    if abs(slope) <= 0.25 * _EPS * size:
+        return True, b, low, high, reach
+    if slope < 0.0:
+        low = b
+    else:
+        high = b
+    new = b - slope / curvature if curvature > 0.0 else np.inf
+    if not (low < new < high and abs(new - b) <= reach):
+        bracketed = np.isfinite(low) and np.isfinite(high)
+        new = 0.5 * (low + high) if bracketed else b - np.sign(slope) * reach
+        reach *= 2.0
+    if abs(new - b) <= _EPS * abs(b) or new == b:
+        return True, b, low, high, reach
+    return False, new, low, high, reach

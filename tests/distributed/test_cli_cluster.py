@@ -59,7 +59,9 @@ def address(client):
 
 def test_the_same_model_as_on_one_machine(dualfree, files, address, tmp_path):
     common = ["--intercept", "--class-weight", "balanced", "--C", "0.5", "--seed", "0"]
-    local = dualfree("fit", files / "all.svm", *common, "--no-dual", "--model", tmp_path / "local.safetensors", "--json")
+    local = dualfree(
+        "fit", files / "all.svm", *common, "--no-dual", "--model", tmp_path / "local.safetensors", "--json"
+    )
     done = dualfree(
         *("fit", files / "part-*.svm", "--cluster", address, *common, "--valid", files / "all.svm"),
         *("--model", tmp_path / "m.safetensors", "--trace", tmp_path / "t.csv", "--json"),
@@ -84,7 +86,9 @@ def test_the_same_model_as_on_one_machine(dualfree, files, address, tmp_path):
 
 def test_several_classes_from_parquet(dualfree, files, address, tmp_path):
     options = ["--target", "species", "--ignore", "garden", "--intercept", "--seed", "0"]
-    done = dualfree("fit", files / "iris-*.parquet", "--cluster", address, *options, "--model", tmp_path / "m.safetensors")
+    done = dualfree(
+        "fit", files / "iris-*.parquet", "--cluster", address, *options, "--model", tmp_path / "m.safetensors"
+    )
     assert done.status == 0, done.err
     assert "150 rows, 4 features, 600 stored entries; partitions: 2, workers: 2." in done.out
     assert re.search(r"setosa .* converged\nversicolor .* converged\nvirginica .* converged", done.out)
@@ -99,9 +103,13 @@ def test_several_classes_from_parquet(dualfree, files, address, tmp_path):
 def test_a_regression_and_a_loss_that_is_not_smooth(dualfree, files, address, tmp_path):
     done = dualfree("fit", files / "all.svm", "--cluster", address, "--loss", "huber:1.35", "--json")
     assert (done.status, done.json["status"]) == (0, "certified")
-    done = dualfree("fit", files / "part-*", "--cluster", address, "--loss", "hinge", "--C", "0.01", "--tol", "1e-3", "--json")
+    done = dualfree(
+        "fit", files / "part-*", "--cluster", address, "--loss", "hinge", "--C", "0.01", "--tol", "1e-3", "--json"
+    )
     assert (done.status, done.json["status"]) == (0, "certified")
-    done = dualfree("fit", files / "all.svm", "--cluster", address, "--loss", "hinge", "--model", tmp_path / "m.safetensors")
+    done = dualfree(
+        "fit", files / "all.svm", "--cluster", address, "--loss", "hinge", "--model", tmp_path / "m.safetensors"
+    )
     assert done.status == 2
     assert "without them nothing can be proven for the loss hinge" in done.err
 
@@ -134,8 +142,14 @@ def test_going_on_from_a_checkpoint(dualfree, files, address, tmp_path):
         (["iris-*.parquet"], "say which column is the target with --target; it has sepal_length, sepal_width"),
         (["iris-*.parquet", "--target", "species"], "Column 'garden' does not hold numbers"),
         (["iris-*.parquet", "--target", "spezies"], "Did you mean 'species'?"),
-        (["iris-*.parquet", "--target", "species", "--loss", "squared", "--ignore", "garden"], "must hold real numbers"),
-        (["iris-*.parquet", "--target", "sepal_length", "--ignore", "garden"], "Column 'species' does not hold numbers"),
+        (
+            ["iris-*.parquet", "--target", "species", "--loss", "squared", "--ignore", "garden"],
+            "must hold real numbers",
+        ),
+        (
+            ["iris-*.parquet", "--target", "sepal_length", "--ignore", "garden"],
+            "Column 'species' does not hold numbers",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(dualfree, files, address, arguments, sentence, monkeypatch):
@@ -174,7 +188,9 @@ def test_processes_on_this_machine_and_ctrl_c(tmp_path):
     """Ctrl-C reaches every process of the terminal: the workers survive it, the best model so far is kept."""
     random = np.random.default_rng(0)
     X = random.normal(size=(2000, 20)) * np.logspace(0, 3, 20)
-    dump_svmlight_file(X, np.where(X[:, 0] + random.normal(size=2000) > 0, 1, -1), str(tmp_path / "a.svm"), zero_based=False)
+    dump_svmlight_file(
+        X, np.where(X[:, 0] + random.normal(size=2000) > 0, 1, -1), str(tmp_path / "a.svm"), zero_based=False
+    )
     arguments = ["fit", tmp_path / "a.svm", "--cluster", "local:2", "--lam", "1e-12", "--tol", "1e-15"]
     arguments += ["--max-epochs", "1000000", "--checkpoint", tmp_path / "c.npz", "--model", tmp_path / "m.safetensors"]
     process = subprocess.Popen(
@@ -197,5 +213,7 @@ def test_processes_on_this_machine_and_ctrl_c(tmp_path):
     assert process.returncode == 130, err
     assert "Interrupted after" in out
     assert "Traceback" not in err
-    assert [line for line in err.splitlines() if line and not line.startswith(("Dashboard", "dualfree: stopping"))] == []
+    assert [
+        line for line in err.splitlines() if line and not line.startswith(("Dashboard", "dualfree: stopping"))
+    ] == []
     assert load_model(tmp_path / "m.safetensors").outcomes[0].status == "interrupted"

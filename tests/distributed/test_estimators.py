@@ -254,7 +254,7 @@ def test_stopping_early_is_said(rows):
         ({"tol": "small"}, "'tol' parameter"),
         ({"class_weight": "even"}, "'class_weight' parameter"),
         ({"max_rounds": 0}, "'max_rounds' parameter"),
-        ({"client": "tcp://somewhere"}, r"client must be a dask\.distributed\.Client"),
+        ({"client": "tcp://somewhere"}, r"client must be a distributed\.Client"),
     ],
 )
 def test_bad_parameters(rows, parameters, message):

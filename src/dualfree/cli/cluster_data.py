@@ -12,9 +12,9 @@ import numpy as np
 from .._checks import Array
 from .._optional import require
 from ..distributed.inputs import from_dataframe, read_libsvm_files
-from ..distributed.inputs.cluster import make_resident
 from ..distributed.inputs.files import matching_files
 from ..distributed.inputs.survey import Survey, survey
+from ..distributed.inputs.waiting import make_resident
 from ..io import Column, DataError, Encoding
 from ..io.readers import guess_format
 from ..io.streams import open_source
@@ -113,7 +113,7 @@ def _read_parquet(client: Any, data: str, files: list[str], options: dict[str, A
     if len(features) > options["max_features"]:
         raise DataError(data, f"it has {len(features)} features, the limit is {options['max_features']}.")
     if options["float32"]:
-        frame = frame.astype({name: "float32" for name in features})
+        frame = frame.astype(dict.fromkeys(features, "float32"))
     blocks = make_resident(client, from_dataframe(frame, target).blocks)
     encoding = Encoding(
         len(features),

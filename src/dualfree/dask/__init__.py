@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from .._optional import require
-
-require("distributed", "dask")  # a sentence about the extra, before an import further down fails without one
-
-from .logistic import LogisticRegression  # noqa: E402
-from .ridge import Ridge  # noqa: E402
-from .svm import LinearSVC  # noqa: E402
+from .logistic import LogisticRegression
+from .ridge import Ridge
+from .svm import LinearSVC
 
 __all__ = ["LinearSVC", "LogisticRegression", "Ridge"]

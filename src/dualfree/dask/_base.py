@@ -18,9 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._checks import Array
 from ..distributed import DistributedResult, Partitions, solve
+from ..distributed.cluster import current_client
 from ..distributed.inputs import partition
-from ..distributed.inputs.cluster import current_client, make_resident
 from ..distributed.inputs.survey import Survey, survey
+from ..distributed.inputs.waiting import make_resident
 from ..estimators._solving import Deadline, seeds
 from ..losses import Loss
 from ..status import Status

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask
 import numpy as np
 from sklearn.utils.validation import _check_feature_names
 
 from .._checks import Array
+from ..distributed._dask import dask
 from ..distributed.inputs import is_dask_array, is_dask_frame
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask
-import dask.array as da
 import numpy as np
 from sklearn.base import is_classifier
 
 from ..distributed import Block, Partitions
+from ..distributed._dask import dask
+from ..distributed._dask import dask_array as da
 from ..distributed.inputs import is_dask_array, is_dask_frame, partition
 from ..distributed.inputs.blocks import RejectedBlock
 

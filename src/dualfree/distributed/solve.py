@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..losses import Loss
+from .._checks import real_number, whole_number
+from .._threads import one_blas_thread
+from ..losses import Loss, get_loss
+from ..solvers import generator
+from . import work
+from .checkpoint import Checkpoint
+from .cluster import Cluster, ClusterError, current_client
 from .partitions import Partitions
+from .progress import ProgressLine
 from .result import DistributedResult
+from .rounds import Rounds, RoundState
+from .setup import make_spec
+from .summary import summarise
 
 
 def solve(
@@ -27,7 +39,7 @@ def solve(
     local_passes: int | str = "auto",
     client: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    callback: Callable[[Any], Any] | None = None,
+    callback: Callable[[RoundState], Any] | None = None,
     timeout: float = 300.0,
     progress: bool = False,
 ) -> DistributedResult:
@@ -69,4 +81,55 @@ def solve(
     DistributedResult
         The best point found, also after Ctrl-C, with its certificate.
     """
-    raise NotImplementedError
+    if not isinstance(partitions, Partitions):
+        raise TypeError(f"partitions must be dualfree.distributed.Partitions, got {type(partitions).__name__}.")
+    loss = get_loss(loss)
+    if not loss.convex:
+        raise ValueError(
+            f"loss {loss!r} is only average-convex; such losses are solved on one machine: dualfree.solve."
+        )
+    if not isinstance(fit_intercept, (bool, np.bool_)):
+        raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
+    tol = real_number("tol", tol, low=0.0)
+    max_rounds = whole_number("max_rounds", max_rounds, low=0)
+    timeout = real_number("timeout", timeout, low=0.0, strict=True)
+    deadline = math.inf
+    if max_time is not None:
+        deadline = time.monotonic() + real_number("max_time", max_time, low=0.0, finite=False)
+    if local_passes != "auto":
+        local_passes = whole_number("local_passes", local_passes, low=1)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r}.")
+    seed = int(generator(random_state).integers(2**63))
+    cluster = Cluster(partitions, current_client(client), timeout)
+    line = ProgressLine(bool(progress), tol)
+    try:
+        cluster.load(loss)
+        summary = summarise(cluster)
+        spec, b = make_spec(cluster, summary, loss, lam, bool(fit_intercept), positive, seed)
+        if tol > 0 and spec.at_zero < 0:
+            raise ValueError(
+                f"tol is relative to P(0), which is {spec.at_zero:.3g} for {loss!r}: "
+                "add a constant to its value so that it is not negative, or pass tol=0."
+            )
+        count = len(cluster.parts)
+        rounds = Rounds(
+            cluster,
+            spec,
+            tol=tol,
+            max_rounds=max_rounds,
+            deadline=deadline,
+            passes=work.local_passes(summary, count) if local_passes == "auto" else int(local_passes),
+            depth=work.history_depth(summary),
+            callback=callback,
+            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, spec, count),
+            progress=line,
+        )
+        with one_blas_thread():
+            return rounds.go(b)
+    except ClusterError as error:
+        kept = "" if checkpoint is None else f" The checkpoint {checkpoint} is kept; the same call goes on from it."
+        raise ClusterError(f"{error}{kept}") from error
+    finally:
+        line.close()
+        cluster.close()

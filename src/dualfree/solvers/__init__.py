@@ -104,7 +104,7 @@ def solve(
         )
     kind.check(problem, solver_options)
     alpha, intercept = _starting_point(problem, warm_start)
-    instance = kind(problem, _generator(random_state), **solver_options)
+    instance = kind(problem, generator(random_state), **solver_options)
     run = Run(
         problem,
         instance,
@@ -118,7 +118,8 @@ def solve(
         return run.go(alpha, intercept)
 
 
-def _generator(random_state: Any) -> np.random.Generator:
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the generator given, or one with that seed."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if random_state is not None:

@@ -24,7 +24,7 @@ from .._checks import Array, near_match
 from ..problem import Problem
 
 # β² as a part of the mean ‖x_i‖². Anything between 0.1 and 1 costs next to nothing; 10 is several times slower.
-_INTERCEPT_SHARE = 0.3
+INTERCEPT_SHARE = 0.3
 
 # One call of a kernel handles at most about this many stored entries, so that Ctrl-C and max_time are heard in time.
 _ENTRIES_PER_CALL = 1 << 24
@@ -88,7 +88,7 @@ class Solver:
         self.extra = 0.0
         if problem.fit_intercept:
             mean = float(problem.row_norms_squared.mean())
-            self.extra = _INTERCEPT_SHARE * mean if mean > 0 else 1.0
+            self.extra = INTERCEPT_SHARE * mean if mean > 0 else 1.0
         self.phase = self.name
 
     @property

@@ -29,14 +29,10 @@ from ..result import Result
 from ..status import Status
 from ..trace import Trace, TraceEntry, residual_quantiles
 from .base import Solver
+from .schedule import next_evaluation, stalled
 
 # A run that may diverge is given up when its gap has grown by this factor over the best one.
 _DIVERGED = 1e4
-# A gap that no evaluation improves any more is at the precision of the iteration itself.
-_STALL_EVALUATIONS = 12
-_STALL_RELATIVE_GAP = 1e-10
-# A gap that has shrunk to less than this part since the last evaluation is on its way, however much of it is rounding.
-_STILL_IMPROVING = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,38 +108,47 @@ class Run:
         self.best: _Point | None = None
         self.evaluated = False  # whether the solver's point is the one that was evaluated last
         self.guess_b = 0.0
+        self.outcome: tuple[Status, str] | None = None
         n, d = problem.n, problem.d
         self.spare = (np.empty(n), np.empty(d))
         self.z, self.sums, self.scratch = np.empty(n), np.empty(d), np.empty(d)
 
     def go(self, alpha: Array, intercept: float) -> Result:
         """Run from a starting point until something says stop."""
-        status, note = Status.INTERRUPTED, "Ctrl-C was pressed."
         pressed = False
         try:
-            self.solver.start(alpha, intercept)
-            self.guess_b = intercept
-            outcome = self._evaluate()
-            due = self._next_evaluation()
-            while outcome is None:
-                if self.epoch >= self.max_epochs:
-                    outcome = Status.MAX_EPOCHS, ""
-                elif not self._one_epoch():
-                    outcome = Status.MAX_TIME, ""
-                elif self.epoch >= due or self.epoch >= self.max_epochs:
-                    outcome = self._evaluate()
-                    due = self._next_evaluation()
-            status, note = outcome
+            self.begin(alpha, intercept)
+            while not self.step():
+                pass
         except KeyboardInterrupt:
             pressed = True
         while True:
             try:
-                return self._finish(status, note)
+                return self.finish()
             except KeyboardInterrupt:
                 # The first Ctrl-C keeps the best point even when it comes this late; the second ends the run at once.
                 if pressed or self.best is None:
                     raise
                 pressed = True
+
+    def begin(self, alpha: Array, intercept: float) -> None:
+        """Take the starting point and evaluate it."""
+        self.solver.start(alpha, intercept)
+        self.guess_b = intercept
+        self.outcome = self._evaluate()
+        self.due = self._next_evaluation()
+
+    def step(self) -> bool:
+        """Run one epoch, and an evaluation where it is due; True when the run has ended."""
+        if self.outcome is None:
+            if self.epoch >= self.max_epochs:
+                self.outcome = Status.MAX_EPOCHS, ""
+            elif not self._one_epoch():
+                self.outcome = Status.MAX_TIME, ""
+            elif self.epoch >= self.due or self.epoch >= self.max_epochs:
+                self.outcome = self._evaluate()
+                self.due = self._next_evaluation()
+        return self.outcome is not None
 
     # --- one epoch --------------------------------------------------------------------------------------------------
 
@@ -240,36 +245,20 @@ class Run:
             return Status.CONVERGED, ""
         if self.solver.may_diverge and self.best is not None and not gap < _DIVERGED * self.best.certificate.gap:
             return Status.DIVERGED, f"The gap grew to {gap:.1e}. " + self.solver.instead
-        small = certificate.relative_gap < _STALL_RELATIVE_GAP
-        rounded = math.isfinite(gap) and certificate.rounding >= 0.5 * gap and self.epoch > 0
-        gaps = [entry.gap for entry in self.trace]
-        # The smaller bound may be all rounding while the other one, and the point, still get better by the epoch.
-        if small and rounded and gap > _STILL_IMPROVING * gaps[-2]:
-            return Status.STALLED, ""
-        # One of the two alone may pass: a point may be hard to certify (α at the ends of the domain) and the next one not.
-        if (small or rounded) and len(gaps) > _STALL_EVALUATIONS:
-            before, recent = gaps[:-_STALL_EVALUATIONS], gaps[-_STALL_EVALUATIONS:]
-            if min(recent) > 0.99 * min(before):
-                return Status.STALLED, ""
-        return None
+        return (Status.STALLED, "") if stalled(certificate, self.trace, self.epoch) else None
 
     def _next_evaluation(self) -> int:
-        """The epoch of the next evaluation: where the last two gaps say that tol is met, but not too far ahead."""
         if self.evaluate_every is not None:
             return self.epoch + self.evaluate_every
-        if len(self.trace) < 2 or self.epoch < 2 or self.solver.evaluate_each_epoch:
+        if self.solver.evaluate_each_epoch:
             return self.epoch + 1
-        before, now = self.trace[-2], self.trace[-1]
-        farthest = max(1, self.epoch // 2)
-        if not 0 < now.gap < before.gap or self.target <= 0:
-            return self.epoch + max(1, farthest // 2)
-        rate = math.log(before.gap / now.gap) / max(1, now.epoch - before.epoch)
-        return self.epoch + min(farthest, max(1, math.ceil(math.log(now.gap / self.target) / rate)))
+        return next_evaluation(self.trace, self.epoch, self.target)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _finish(self, status: Status, note: str) -> Result:
+    def finish(self) -> Result:
         """Evaluate once more where visits have not been evaluated yet, and put the result together."""
+        status, note = self.outcome or (Status.INTERRUPTED, "Ctrl-C was pressed.")
         if self.best is None:
             raise KeyboardInterrupt  # nothing to return yet
         if not self.evaluated:
@@ -283,18 +272,23 @@ class Run:
             # Balancing α once more may cost a last digit; the certificate that met tol stands.
             worse = final.gap > certificate.gap
             certificate = replace(certificate, intercept_bound=final.intercept_bound) if worse else final
-        parts = [status.sentence, note, _ADVICE.get(status, "").format(gap=certificate.relative_gap)]
         return Result(
             w=best.w,
             intercept=best.intercept,
             alpha=best.alpha,
             certificate=certificate,
             status=status,
-            message=" ".join(part.strip() for part in parts if part.strip()),
+            message=message_of(status, note, certificate),
             n_epochs=self.epoch,
             solver=self.solver.name,
             trace=self.trace,
         )
+
+
+def message_of(status: Status, note: str, certificate: Certificate) -> str:
+    """The status in words, and what to do about it."""
+    parts = [status.sentence, note, _ADVICE.get(status, "").format(gap=certificate.relative_gap)]
+    return " ".join(part.strip() for part in parts if part.strip())
 
 
 _ADVICE = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dask.delayed import Delayed
-
+from .._dask import Delayed
 from ..partitions import Partitions
 from .arrays import from_array, from_delayed, scatter
 from .blocks import is_lazy

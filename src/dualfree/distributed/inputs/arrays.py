@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-import dask.array as da
 import numpy as np
 import scipy.sparse
 
 from ..._checks import finite_matrix, non_negative_vector, plain_array, whole_number
+from .._dask import dask_array as da
+from ..cluster import current_client
 from ..partitions import Block, Partitions
 from .blocks import BLOCK_NAME, as_matrix, block_of_part, delayed_blocks, make_block
-from .cluster import current_client
 
 
 def from_array(X: Any, y: Any, sample_weight: Any = None) -> Partitions:

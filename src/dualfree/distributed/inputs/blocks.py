@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-import dask
 import numpy as np
 import scipy.sparse
-from dask.delayed import Delayed
 
 from ..._checks import finite_matrix, non_negative_vector, plain_array
+from .._dask import Delayed, dask
 from ..partitions import Block
 
 BLOCK_NAME = "dualfree-block"

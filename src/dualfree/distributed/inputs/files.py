@@ -15,9 +15,10 @@ from ..._checks import whole_number
 from ...io.errors import DataError
 from ...io.libsvm import MAX_FEATURES, LibsvmData
 from ...io.libsvm_ranges import ByteRange, read_libsvm_range, split_file
+from ..cluster import current_client
 from ..partitions import Partitions
 from .blocks import BLOCK_NAME, RejectedBlock, delayed_blocks, make_block
-from .cluster import collect, current_client
+from .waiting import collect
 
 PARTITION_BYTES = 64 << 20
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..._checks import Array, finite_vector
 from ..partitions import Block
 from .blocks import RejectedBlock
-from .cluster import collect
+from .waiting import collect
 
 MOST_CLASSES = 1000
 

@@ -1,0 +1,246 @@
+"""The client's side of the cluster: one stage is one task per partition, added up on the workers, fetched as one reply.
+
+Each task is pinned to the worker that holds its partition, or Dask might move the rows to an idle one. When that worker
+has gone, or any task of a stage failed because of one, the whole stage is given up and raises `StageLost`; Dask makes the
+partition again elsewhere while the caller asks once more. Every wait ends: with a reply, an error of the task itself,
+`StageLost`, or a `ClusterError` whose sentence says what was waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._checks import Array
+from ._dask import distributed
+from .partitions import Partitions
+from .reply import Reply, fold
+from .tasks import EvaluationLost, Stale, prepare
+
+_POLL_SECONDS = 1.0
+_FAN_IN = 8
+# A smaller vector travels inside each task; a larger one once, and then from worker to worker.
+_INLINE_BYTES = 1 << 14
+_ATTEMPTS = 20
+
+
+class ClusterError(RuntimeError):
+    """The cluster did not do its part."""
+
+
+class StageLost(Exception):
+    """A stage came to nothing because a worker was lost; ask again."""
+
+
+def current_client(client: Any) -> Any:
+    """Return the client given, or the current one."""
+    if client is None:
+        try:
+            client = distributed.get_client()
+        except ValueError:
+            raise ValueError(
+                "client is missing: connect to a cluster with distributed.Client(…) first, or pass client=…."
+            ) from None
+    if not isinstance(client, distributed.Client):
+        raise TypeError(f"client must be a distributed.Client, got {type(client).__name__}.")
+    if client.asynchronous:
+        raise TypeError("client is asynchronous; pass one made with asynchronous=False.")
+    return client
+
+
+class Cluster:
+    """The partitions of one fit and the tasks that run on them.
+
+    Keys begin with ``dualfree-`` and hold a number that is unique to the fit, so that two fits never share a task.
+    """
+
+    def __init__(self, partitions: Partitions, client: Any, timeout: float) -> None:
+        self.client, self.timeout = client, timeout
+        self.fit = uuid.uuid4().int >> 64
+        self.stages = 0
+        self.bytes_moved = 0
+        self.computed: list[Any] = []  # futures of blocks that were computed for this fit
+        self.parts: list[Any] = []
+        self.places: list[str | None] = []
+        self._weights: tuple[Array, Any] | None = None
+        self.partitions = partitions
+
+    # --- begin and end ----------------------------------------------------------------------------------------------
+
+    def load(self, loss: Any) -> None:
+        """Have every block made and checked on some worker."""
+        blocks = self.partitions.blocks
+        delayed = [k for k, block in enumerate(blocks) if not isinstance(block, distributed.Future)]
+        self.computed = list(self.client.compute([blocks[k] for k in delayed]))
+        sources = list(blocks)
+        for k, future in zip(delayed, self.computed, strict=True):
+            sources[k] = future
+        self.parts = [
+            self.client.submit(
+                prepare, block, k, loss, self.partitions.n_features, key=self._key("part", k), pure=False
+            )
+            for k, block in enumerate(sources)
+        ]
+        self.places = [None] * len(self.parts)
+
+    def keep(self, chosen: list[int]) -> None:
+        """Go on with some of the parts; blocks are not needed any more, Dask knows how to make them again."""
+        self.parts = [self.parts[k] for k in chosen]
+        self.places = [self.places[k] for k in chosen]
+        self.computed = []
+
+    def close(self) -> None:
+        """Let go of everything, tasks that still run included."""
+        futures = [*self.parts, *self.computed]
+        self.parts, self.computed, self._weights = [], [], None
+        if self.client.status == "running":
+            _quietly(lambda: self.client.cancel(futures, reason="the fit has ended"))
+        for future in futures:
+            _quietly(future.release)
+
+    # --- one stage --------------------------------------------------------------------------------------------------
+
+    def stage(self, name: str, function: Callable[..., Reply], *arguments: Any, w: Array | None = None) -> Reply:
+        """Run `function(part, *arguments)` for every partition (`w`, if given, comes last) and add the replies up."""
+        self.stages += 1
+        futures: list[Any] = []
+        try:
+            vectors = [] if w is None else [self._sent(w)]
+            for k, part in enumerate(self.parts):
+                place = self.places[k]
+                futures.append(
+                    self.client.submit(
+                        function,
+                        part,
+                        *arguments,
+                        *vectors,
+                        key=self._key(name, self.stages, k),
+                        pure=False,
+                        workers=None if place is None else [place],
+                    )
+                )
+            layer, level = futures, 0
+            while len(layer) > 1:
+                level += 1
+                layer = [
+                    self.client.submit(
+                        fold, layer[i : i + _FAN_IN], key=self._key("reduce", self.stages, level, i), pure=False
+                    )
+                    for i in range(0, len(layer), _FAN_IN)
+                ]
+                futures.extend(layer)
+            reply: Reply = self._result(layer[0], f"{name} (stage {self.stages})")
+        except BaseException:
+            _quietly(lambda: self.client.cancel(futures, reason="a stage was given up"))
+            raise
+        finally:
+            for future in futures:
+                _quietly(future.release)
+        self.places = list(reply.places)
+        if reply.vector is not None:
+            self.bytes_moved += len(self.parts) * reply.vector.nbytes
+        return reply
+
+    def patiently(self, ask: Callable[[], Any]) -> Any:
+        """Ask again while workers are being lost, but not for ever."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return ask()
+            except StageLost as error:
+                self._weights = None
+                self._forget_lost_places()
+                lost = error
+                time.sleep(min(2.0, 0.1 * 2**attempt))
+        raise ClusterError(
+            f"Workers were lost {_ATTEMPTS} times in a row, the last time like this: {lost}. "
+            "Look at the workers' logs; they may be running out of memory."
+        )
+
+    def _sent(self, w: Array) -> Any:
+        """Return w, or a future of it on the workers; the same one for all stages at the same w."""
+        self.bytes_moved += len(self.parts) * w.nbytes
+        if w.nbytes <= _INLINE_BYTES:
+            return w
+        if self._weights is None or self._weights[0] is not w:
+            key = self._key("weights", self.stages)
+            self._weights = None
+            try:
+                sent = self.client.scatter({key: w}, hash=False, timeout=self.timeout)[key]
+            except (TimeoutError, OSError, distributed.CancelledError) as error:
+                self._check_scheduler()
+                raise ClusterError(f"No worker took the weights within {self.timeout:g} s: {error}") from error
+            self._weights = (w, sent)
+        return self._weights[1]
+
+    # --- waiting ----------------------------------------------------------------------------------------------------
+
+    def _result(self, future: Any, what: str) -> Reply:
+        """Wait for a reply; look around once a second for reasons why it will never come."""
+        began = time.monotonic()
+        while True:
+            try:
+                return future.result(timeout=_POLL_SECONDS)
+            except TimeoutError as error:
+                if future.done() and future.status == "error":
+                    raise error
+            except (EvaluationLost, Stale) as error:
+                raise StageLost(str(error)) from error
+            except (distributed.CancelledError, OSError, distributed.scheduler.KilledWorker) as error:
+                self._check_scheduler()
+                self._check_data(error)
+                raise StageLost(f"{type(error).__name__}: {error}") from error
+            self._check_scheduler()
+            alive = self._workers()
+            gone = sorted({place for place in self.places if place is not None and place not in alive})
+            if gone:
+                raise StageLost(f"the worker at {', '.join(gone)} has gone")
+            if time.monotonic() - began > self.timeout:
+                workers = f"{len(alive)} workers are there" if alive else "the cluster has no workers"
+                raise ClusterError(
+                    f"No answer for {self.timeout:g} s while waiting for {what}; {workers}. "
+                    "Raise timeout if this much work takes longer, or look at the workers."
+                )
+
+    def _workers(self) -> set[str]:
+        try:
+            return set(self.client.sync(self.client.scheduler.ncores, callback_timeout=10.0))
+        except (TimeoutError, OSError):
+            self._check_scheduler()
+            return set()
+
+    def _check_scheduler(self) -> None:
+        if self.client.status != "running" or self.client.scheduler_comm.comm.closed():
+            raise ClusterError("The connection to the scheduler was lost: it has stopped or restarted.")
+
+    def _check_data(self, error: Exception) -> None:
+        """Rows that were scattered to a worker die with it; everything else can be made again."""
+        for k, part in enumerate(self.parts):
+            if part.status in ("lost", "cancelled"):
+                raise ClusterError(
+                    f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "
+                    "died, not loaded by a task. Give the data as Delayed objects that load them."
+                ) from error
+
+    def _forget_lost_places(self) -> None:
+        alive = self._workers()
+        self.places = [place if place in alive else None for place in self.places]
+
+    def _key(self, name: str, *numbers: int) -> str:
+        return "-".join(["dualfree", name, str(self.fit), *map(str, numbers)])
+
+
+def total_of(reply: Reply) -> Array:
+    """The vector of a reply that has one."""
+    assert reply.vector is not None
+    return np.asarray(reply.vector)
+
+
+def _quietly(act: Callable[[], Any]) -> None:
+    """Do what can be done to clean up; where the cluster has gone there is nothing left to clean."""
+    with contextlib.suppress(OSError, RuntimeError, TimeoutError, distributed.CancelledError):
+        act()

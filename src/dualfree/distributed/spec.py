@@ -1,0 +1,37 @@
+"""What every task of a fit has to know; small, it travels with each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .._checks import Array
+from ..losses import Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """The problem that all partitions share, and the numbers that depend on all of them.
+
+    `sigma` is σ', `extra` is β² of the intercept's constant column (see `solvers.base`), `negative` and `positive` are the
+    labels of the two classes (`negative` is None where every other label counts as −1).
+    """
+
+    loss: Loss
+    lam: float
+    fit_intercept: bool
+    n: int
+    d: int
+    sigma: float
+    extra: float
+    seed: int
+    nnz_per_row_max: int
+    mean_norm_squared: float
+    at_zero: float
+    positive: Any = None
+    classes: Array | None = None
+
+    @property
+    def scale(self) -> float:
+        """1/(λn)."""
+        return 1.0 / (self.lam * self.n)

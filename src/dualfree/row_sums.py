@@ -1,0 +1,328 @@
+"""What a certificate needs of the rows: sums of terms, one a row, that can be added up over parts of the rows.
+
+`certificate.bound_from_sums` asks for them through `RowSums` and does not know where the rows are: on one machine
+(`LocalSums`, below) or in the partitions of a cluster (`distributed.cluster_sums`), which add up what `LocalSums`
+returns for each of them. Each sum comes with a bound on what rounding may have done to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from . import rows as _rows
+from ._checks import Array
+from ._jit import kernel
+from .dual_domain import Balance
+from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms, residual
+from .problem import Problem, slope_sum
+
+EPS = 2.0**-52
+EVALUATION = 32.0 * EPS  # what evaluating a closed form may cost, relative and as a shift of z
+
+
+class GapTerms(NamedTuple):
+    """Σ FY_i, what rounding may hide of it, Σ s φ(z), its rounding error, and Σ |α_i| ‖x_i‖."""
+
+    fenchel_young: float
+    rounding: float
+    primal: float
+    primal_error: float
+    alpha_size: float
+
+
+class Imbalance(NamedTuple):
+    """What removing the rest of Σ α costs: the `Balance`, FY at distance `reach` on the worse side, and ‖x‖ of the row."""
+
+    excess: float
+    reach: float
+    farther: float
+    norm: float
+
+
+class Slope(NamedTuple):
+    """Σ s φ'(z + b) in compensated arithmetic, Σ s φ''(z + b) and Σ |s φ'(z + b)|."""
+
+    total: float
+    curvature: float
+    size: float
+
+
+class SlopeDoubt(NamedTuple):
+    """What rounding may hide of a slope at b: a part that is there at any b, one per distance from b; and max |z_i|."""
+
+    fixed: float
+    per_distance: float
+    largest_margin: float
+
+
+class ResidualTerms(NamedTuple):
+    """The rounding of Σ κ_i x_i, Σ |κ_i| ‖x_i‖, and what moving b by h may change of Σ κ_i x_i."""
+
+    error: float
+    size: float
+    spill: float
+
+
+class RowSums(Protocol):
+    """Sums over all rows at one point (w, b) with a dual-feasible α."""
+
+    def gap_terms(self) -> tuple[GapTerms, Imbalance]:
+        """Return the terms of P(w, b) − D(α)."""
+
+    def residual_rows(self, h: float, gradient: Array) -> ResidualTerms:
+        """gradient += (1/n) Σ κ_i x_i."""
+
+    def slope_doubt(self) -> SlopeDoubt:
+        """Return what rounding may hide of a slope."""
+
+    def slopes(self, at: Sequence[float]) -> list[Slope]:
+        """Return the slopes at several intercepts."""
+
+    def shifted_slopes(self, at: Sequence[float], radius: float, fuzz: float) -> list[tuple[float, float]]:
+        """Return Σ s φ'(z_i + b + (radius + fuzz) ‖x_i‖) and the size of its terms, for several b."""
+
+    def typical_norm(self) -> float:
+        """Return the root of the mean ‖x_i‖²."""
+
+
+class LocalSums:
+    """The sums over the rows of one problem (or of one partition of a larger one, whose n is then given)."""
+
+    def __init__(
+        self, problem: Problem, w_norm: float, b: float, alpha: Array, balance: Balance, z: Array, n: int
+    ) -> None:
+        self.problem, self.w_norm, self.b, self.alpha = problem, w_norm, b, alpha
+        self.balance, self.z, self.n = balance, z, n
+        self.unit = loss_unit(problem.loss)
+        self.targets = (problem.loss.compiled, problem.y, problem.sample_weight)
+
+    def gap_terms(self) -> tuple[GapTerms, Imbalance]:
+        """Return the terms of P(w, b) − D(α)."""
+        problem = self.problem
+        loss, y, s = self.targets
+        terms = _gap_terms(
+            problem.rows,
+            loss,
+            y,
+            s,
+            problem.row_norms_squared,
+            self.w_norm,
+            self.b,
+            self.alpha,
+            self.z,
+            float(problem.loss.smoothness),
+            float(problem.loss.lipschitz),
+            self.unit,
+        )
+        return GapTerms(*terms), self._imbalance()
+
+    def _imbalance(self) -> Imbalance:
+        excess, k, reach = self.balance
+        if excess == 0.0 or not math.isfinite(excess):
+            return Imbalance(excess, reach, 0.0, 0.0)
+        return Imbalance(excess, reach, *self.cost_of_moving(k, reach))
+
+    def cost_of_moving(self, k: int, reach: float) -> tuple[float, float]:
+        """Return FY of row k with its α moved by `reach` to the worse side, and ‖x_k‖."""
+        loss, y, s = self.targets
+        farther = max(
+            _weighted_fenchel_young(loss, self.z[k] + self.b, y[k], s[k], self.alpha[k] + side * reach)
+            for side in (-1.0, 1.0)
+        )
+        return farther, math.sqrt(self.problem.row_norms_squared[k])
+
+    def residual_rows(self, h: float, gradient: Array) -> ResidualTerms:
+        """gradient += (1/n) Σ κ_i x_i."""
+        problem = self.problem
+        loss, y, s = self.targets
+        terms = _add_residual_rows(
+            problem.rows,
+            loss,
+            y,
+            s,
+            problem.row_norms_squared,
+            self.w_norm,
+            self.b,
+            self.alpha,
+            self.z,
+            float(problem.loss.smoothness),
+            h,
+            self.n,
+            gradient,
+        )
+        return ResidualTerms(*terms)
+
+    def slope_doubt(self) -> SlopeDoubt:
+        """Return what rounding may hide of a slope."""
+        problem = self.problem
+        _, y, s = self.targets
+        fixed, per_distance = _slope_doubt(
+            self.z,
+            self.b,
+            y,
+            s,
+            problem.row_norms_squared,
+            self.w_norm,
+            float(problem.loss.smoothness),
+            problem.nnz_per_row_max,
+            self.unit,
+        )
+        return SlopeDoubt(fixed, per_distance, float(np.abs(self.z).max(initial=0.0)))
+
+    def slopes(self, at: Sequence[float]) -> list[Slope]:
+        """Return the slopes at several intercepts."""
+        loss, y, s = self.targets
+        return [Slope(*_slope(loss, self.z, b, y, s)) for b in at]
+
+    def shifted_slopes(self, at: Sequence[float], radius: float, fuzz: float) -> list[tuple[float, float]]:
+        """Return Σ s φ'(z_i + b + (radius + fuzz) ‖x_i‖) and the size of its terms, for several b."""
+        loss, y, s = self.targets
+        v = self.problem.row_norms_squared
+        return [_shifted_slope(loss, self.z, b, y, s, v, radius, fuzz) for b in at]
+
+    def typical_norm(self) -> float:
+        """Return the root of the mean ‖x_i‖²."""
+        return math.sqrt(float(self.problem.row_norms_squared.mean()))
+
+    def residuals_into_margins(self) -> None:
+        """z_i = |κ_i|."""
+        loss, y, s = self.targets
+        _absolute_residuals(loss, self.z, self.b, y, s, self.alpha)
+
+
+def loss_unit(loss: Any) -> float:
+    """Classification losses have a 1 in them (1 − yz); those of regression scale with y, and so does their rounding error."""
+    return 0.0 if loss.builtin_id is not None and loss.task == "regression" else 1.0
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _weighted_fenchel_young(loss: Any, z: float, y: float, s: float, alpha: float) -> float:
+    if s == 0.0:
+        return 0.0
+    value, error = loss_fenchel_young(loss, z, y, alpha / s)
+    return s * (value + error)
+
+
+@kernel
+def _gap_terms(
+    rows: Any,
+    loss: Any,
+    y: Any,
+    s: Any,
+    v: Any,
+    w_norm: float,
+    b: float,
+    alpha: Any,
+    z: Any,
+    smoothness: float,
+    lipschitz: float,
+    unit: float,
+) -> tuple[float, float, float, float, float]:
+    """Return the fields of `GapTerms`."""
+    total, rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(z.size):
+        norm = np.sqrt(v[i])
+        alpha_size += abs(alpha[i]) * norm
+        if s[i] == 0.0:
+            continue
+        margin = z[i] + b
+        a = alpha[i] / s[i]
+        shift = (_rows.row_length(rows, i) + 4.0) * EPS * norm * w_norm + 4.0 * EPS * abs(b)
+        value, derivative, fenchel_young, error = loss_terms(loss, margin, y[i], a)
+        total += s[i] * fenchel_young
+        slope = s[i] * derivative
+        reach = shift + EVALUATION * (unit + abs(margin) + abs(y[i]))
+        if np.isinf(smoothness):
+            rounding += s[i] * error + (s[i] * lipschitz + abs(alpha[i])) * reach
+            primal_error += s[i] * lipschitz * reach
+        else:
+            reach += EVALUATION * abs(a)
+            rounding += s[i] * error + abs(slope + alpha[i]) * reach + 2.0 * s[i] * smoothness * reach * reach
+            primal_error += abs(slope) * reach + s[i] * smoothness * reach * reach
+        term = s[i] * value
+        new = primal + term
+        back = new - primal
+        lost += (primal - (new - back)) + (term - back)
+        primal = new
+        primal_error += 8.0 * EPS * abs(term)
+    return total, rounding, primal + lost, primal_error, alpha_size
+
+
+@kernel
+def _add_residual_rows(
+    rows: Any,
+    loss: Any,
+    y: Any,
+    s: Any,
+    v: Any,
+    w_norm: float,
+    b: float,
+    alpha: Any,
+    z: Any,
+    smoothness: float,
+    h: float,
+    n: int,
+    gradient: Any,
+) -> tuple[float, float, float]:
+    """gradient += (1/n) Σ κ_i x_i; return the fields of `ResidualTerms`."""
+    error, size, spill = 0.0, 0.0, 0.0
+    for i in range(z.size):
+        norm = np.sqrt(v[i])
+        margin = z[i] + b
+        kappa = residual(loss, margin, y[i], s[i], alpha[i])
+        if kappa != 0.0:
+            _rows.row_add(rows, i, kappa / n, gradient)
+        shift = (_rows.row_length(rows, i) + 4.0) * EPS * norm * w_norm + EVALUATION * (abs(b) + abs(margin))
+        error += norm * (
+            s[i] * smoothness * shift + 8.0 * EPS * (abs(kappa) + 2.0 * abs(alpha[i]) + s[i] * smoothness * abs(y[i]))
+        )
+        size += norm * abs(kappa)
+        spill += norm * s[i] * smoothness * h
+    return error, size, spill
+
+
+@kernel
+def _slope_doubt(
+    z: Any, b: float, y: Any, s: Any, v: Any, w_norm: float, smoothness: float, length: int, unit: float
+) -> tuple[float, float]:
+    fixed, per_distance = 0.0, 0.0
+    for i in range(z.size):
+        shift = (length + 4.0) * EPS * np.sqrt(v[i]) * w_norm + EVALUATION * (unit + abs(z[i]) + abs(b) + abs(y[i]))
+        fixed += s[i] * smoothness * shift
+        per_distance += s[i] * smoothness * EVALUATION
+    return fixed, per_distance
+
+
+@kernel
+def _slope(loss: Any, z: Any, b: float, y: Any, s: Any) -> tuple[float, float, float]:
+    return slope_sum(loss, z, b, y, s)
+
+
+@kernel
+def _shifted_slope(
+    loss: Any, z: Any, b: float, y: Any, s: Any, v: Any, radius: float, fuzz: float
+) -> tuple[float, float]:
+    """Return Σ s φ'(z_i + b + (radius + fuzz) ‖x_i‖), and the size of its terms."""
+    total, size = 0.0, 0.0
+    for i in range(z.size):
+        if s[i] > 0.0:
+            margin = z[i] + b + (radius + fuzz) * np.sqrt(v[i])
+            term = s[i] * loss_derivative(loss, margin, y[i])
+            total += term
+            size += abs(term) + s[i] * EVALUATION * (abs(y[i]) + 1.0)
+    return total, size
+
+
+@kernel
+def _absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
+    """z_i = |κ_i|."""
+    loss_slopes(loss, z, b, y, s, z)
+    for i in range(z.size):
+        z[i] = abs(z[i] + alpha[i])

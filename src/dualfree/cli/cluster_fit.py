@@ -31,7 +31,7 @@ from .progress import FitProgress
 
 Watch = Callable[[int, RoundState], None]
 
-_LOCAL_ONLY = {
+_LOCAL_ONLY: dict[str, Callable[[dict[str, Any]], bool]] = {
     "--solver": lambda options: options["solver"] != "auto",
     "--threads": lambda options: options["threads"] != 1,
     "--option": lambda options: bool(options["solver_option"]),
@@ -62,7 +62,7 @@ def fit_on_cluster(output: Output, data: str, quiet: bool, options: dict[str, An
             training = read_on_cluster(client, data, asked.is_classification, options)
             _say_data(output, client, training)
             objective = make_objective(training.found.n_rows, **strength)
-            valid = read_valid(options, training, quiet, output)
+            valid = read_valid(options, training.name, training.encoding, quiet, output)
             columns = 1 if training.classes is None or len(training.classes) == 2 else len(training.classes)
             with FitProgress(quiet, columns, options["tol"], unit="round") as progress, first_press_keeps_the_model():
 
@@ -102,7 +102,9 @@ def _at_zero(certificate: Certificate) -> float:
     return certificate.gap / certificate.relative_gap if certificate.relative_gap > 0 else 0.0
 
 
-def _fit(client: Any, data: ClusterData, objective: Objective, options: dict[str, Any], watch: Watch) -> Fit:
+def _fit(
+    client: Any, data: ClusterData, objective: Objective, options: dict[str, Any], watch: Watch
+) -> Fit[DistributedResult]:
     """Solve one problem, or one for each class against the rest, over the same resident rows."""
     began = time.perf_counter()
     problems = _problems(client, data, objective)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..io import DataError, Dataset, load_model, save_model
+from ..io import DataError, Dataset, Encoding, load_model, save_model
 from ..status import Status
 from . import exits, scoring
 from .cluster import cluster_address
@@ -91,7 +91,7 @@ def fit(data: str, as_json: bool, quiet: bool, **options: Any) -> int:
     say_data_notes(output, training)
     objective = make_objective(training.X.shape[0], **taken(options, ("loss", "lam", "c", "intercept", "class_weight")))
     start = load_model(options["warm_start"]) if options["warm_start"] else None
-    valid = read_valid(options, training, quiet, output)
+    valid = read_valid(options, training.name, training.encoding, quiet, output)
     say_data(output, training)
 
     recorder = None
@@ -166,13 +166,13 @@ def _check_outputs(options: dict[str, Any]) -> None:
         )
 
 
-def read_valid(options: dict[str, Any], training: Dataset, quiet: bool, output: Output) -> Dataset | None:
-    """Read the data of --valid, if there are any, as the training data were read."""
+def read_valid(options: dict[str, Any], name: str, encoding: Encoding, quiet: bool, output: Output) -> Dataset | None:
+    """Read the data of --valid, if there are any, as the training data of that name were read."""
     if options["valid"] is None:
         return None
-    same_format = options["file_format"] if Path(options["valid"]).suffix == Path(training.name).suffix else None
+    same_format = options["file_format"] if Path(options["valid"]).suffix == Path(name).suffix else None
     valid = read_for_model(
-        options["valid"], training.encoding, quiet, same_format, options["no_header"], options["skip_bad_lines"]
+        options["valid"], encoding, quiet, same_format, options["no_header"], options["skip_bad_lines"]
     )
     say_data_notes(output, valid)
     return valid
@@ -191,7 +191,7 @@ def say_data(output: Output, data: Dataset) -> None:
     output.say(f"{data.name}: {n} rows, {d} features, {nnz} stored entries.")
 
 
-def say_end(output: Output, done: Fit, unit: str = "epoch") -> int:
+def say_end(output: Output, done: Fit[Any], unit: str = "epoch") -> int:
     """Print how the fit ended, with its certificates; return the exit status. A `unit` is what `n_epochs` counts."""
     model = done.model
     status = exits.of(result.status for result in done.results)
@@ -214,7 +214,7 @@ def say_end(output: Output, done: Fit, unit: str = "epoch") -> int:
     return status
 
 
-def say_scores(output: Output, done: Fit, valid: Dataset | None) -> dict[str, float | None] | None:
+def say_scores(output: Output, done: Fit[Any], valid: Dataset | None) -> dict[str, float | None] | None:
     """Print how well the model predicts the data of --valid, if there are any; return the numbers."""
     if valid is None:
         return None
@@ -224,7 +224,7 @@ def say_scores(output: Output, done: Fit, valid: Dataset | None) -> dict[str, fl
     return scores
 
 
-def write_model_and_trace(done: Fit, options: dict[str, Any]) -> dict[str, str]:
+def write_model_and_trace(done: Fit[Any], options: dict[str, Any]) -> dict[str, str]:
     """Write what --model and --trace ask for; return the files."""
     written = {}
     if options["model_file"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -29,8 +29,11 @@ _INNER_TOL_FACTOR = 0.05
 _LEAST_INNER_TOL = 1e-14
 
 
+R = TypeVar("R", bound="Result | DistributedResult")
+
+
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Generic[R]):
     """A model and how it came about.
 
     Attributes
@@ -43,7 +46,7 @@ class Fit:
     """
 
     model: Model
-    results: Sequence[Result | DistributedResult]
+    results: Sequence[R]
     seconds: float
 
 
@@ -62,7 +65,7 @@ def fit_model(
     keep_dual: bool = True,
     skip_bad_lines: bool = False,
     watch: Watch | None = None,
-) -> Fit:
+) -> Fit[Result]:
     r"""Fit a model.
 
     Parameters

@@ -96,7 +96,7 @@ def path(
         training.X.shape[0], lam=1.0, c=None, **taken(options, ("loss", "intercept", "class_weight"))
     )
     y = check_target(training, objective)
-    valid = read_valid(options, training, quiet, output)
+    valid = read_valid(options, training.name, training.encoding, quiet, output)
     say_data(output, training)
     classes = objective.classes(y)
     problems = list(objective.problems(training.X, y, classes))

@@ -11,7 +11,7 @@ from ..distributed import Block, Partitions
 from ..distributed._dask import dask
 from ..distributed._dask import dask_array as da
 from ..distributed.inputs import is_dask_array, is_dask_frame, partition
-from ..distributed.inputs.blocks import RejectedBlock
+from ..distributed.partitions import RejectedBlock
 
 
 def score_blocks(local: Any, X: Any, y: Any, sample_weight: Any) -> Any:

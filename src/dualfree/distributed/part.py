@@ -20,8 +20,7 @@ from .._checks import Array, finite_matrix, finite_vector, plain_array
 from ..dual_domain import clip
 from ..losses import Loss
 from ..problem import Problem, slopes_into
-from .inputs.blocks import RejectedBlock
-from .partitions import Block
+from .partitions import Block, RejectedBlock
 from .spec import Spec
 
 

@@ -7,7 +7,6 @@ the first partition that failed rather than the first in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -16,17 +15,10 @@ import scipy.sparse
 
 from ..._checks import finite_matrix, non_negative_vector, plain_array
 from .._dask import Delayed, dask
-from ..partitions import Block
+from ..partitions import Block, RejectedBlock
 
 BLOCK_NAME = "dualfree-block"
 """What the dashboard calls the tasks that make blocks."""
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedBlock:
-    """A partition that cannot be used, and why."""
-
-    sentence: str
 
 
 def is_lazy(values: Any) -> bool:

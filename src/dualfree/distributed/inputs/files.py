@@ -16,8 +16,8 @@ from ...io.errors import DataError
 from ...io.libsvm import MAX_FEATURES, LibsvmData
 from ...io.libsvm_ranges import ByteRange, read_libsvm_range, split_file
 from ..cluster import current_client
-from ..partitions import Partitions
-from .blocks import BLOCK_NAME, RejectedBlock, delayed_blocks, make_block
+from ..partitions import Partitions, RejectedBlock
+from .blocks import BLOCK_NAME, delayed_blocks, make_block
 from .waiting import collect
 
 PARTITION_BYTES = 64 << 20

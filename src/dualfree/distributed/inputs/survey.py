@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..._checks import Array, finite_vector
-from ..partitions import Block
-from .blocks import RejectedBlock
+from ..partitions import Block, RejectedBlock
 from .waiting import collect
 
 MOST_CLASSES = 1000

@@ -19,7 +19,7 @@ def client():
             threads_per_worker=1,
             processes=False,
             protocol="tcp://",
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=logging.ERROR,
         ) as cluster,
         Client(cluster) as connected,

@@ -39,9 +39,9 @@ def _accuracy_sums(block: Block, local: Any) -> tuple[float, float]:
     return float(right), float(weights.sum())
 
 
-def _accuracy(sums: list[tuple[float, float]]) -> float:
+def _accuracy(sums: list[tuple[float, float]]) -> np.float64:
     right, weight = np.sum(sums, axis=0)
-    return float(right / weight) if weight > 0 else np.nan
+    return np.float64(right / weight if weight > 0 else np.nan)
 
 
 def _squares(block: Block, local: Any) -> tuple[float, float, float, float]:
@@ -55,12 +55,12 @@ def _squares(block: Block, local: Any) -> tuple[float, float, float, float]:
     return weight, mean, float(weights @ (targets - mean) ** 2), float(weights @ (targets - local.predict(X)) ** 2)
 
 
-def _r2(sums: list[tuple[float, float, float, float]]) -> float:
+def _r2(sums: list[tuple[float, float, float, float]]) -> np.float64:
     weights, means, within, residual = np.array(sums).T
     if not weights.sum() > 0:
-        return np.nan
+        return np.float64(np.nan)
     mean = weights @ means / weights.sum()
     spread = within.sum() + weights @ (means - mean) ** 2  # around the common mean, without cancellation
     if spread == 0.0:
-        return 1.0 if residual.sum() == 0.0 else 0.0
-    return float(1.0 - residual.sum() / spread)
+        return np.float64(residual.sum() == 0.0)
+    return np.float64(1.0 - residual.sum() / spread)

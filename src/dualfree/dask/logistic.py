@@ -72,7 +72,7 @@ class LogisticRegression(DaskClassifier):
     >>> from dualfree.dask import LogisticRegression
     >>> X = da.random.default_rng(0).normal(size=(400, 3), chunks=(100, 3)).persist()
     >>> y = X[:, 0] > 0.5 * X[:, 1]
-    >>> with Client(processes=False, dashboard_address=None):
+    >>> with Client(processes=False, dashboard_address=":0"):
     ...     model = LogisticRegression(random_state=0).fit(X, y)
     ...     accuracy = float(model.score(X, y))
     >>> accuracy > 0.95, model.certificate_.relative_gap <= 1e-6

@@ -73,7 +73,7 @@ class LinearSVC(DaskClassifier):
     >>> from dask.distributed import Client
     >>> from dualfree.dask import LinearSVC
     >>> X = da.random.default_rng(0).normal(size=(400, 3), chunks=(100, 3)).persist()
-    >>> with Client(processes=False, dashboard_address=None):
+    >>> with Client(processes=False, dashboard_address=":0"):
     ...     model = LinearSVC(C=0.1, random_state=0).fit(X, X[:, 0] > 0.5 * X[:, 1])
     >>> model.coef_.shape, model.certificate_.relative_gap <= 1e-6
     ((1, 3), True)

@@ -147,7 +147,7 @@ def scatter(
     >>> import numpy as np
     >>> from dask.distributed import Client
     >>> from dualfree.distributed import scatter
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=":0") as client:
     ...     scatter(np.eye(4), [0, 1, 0, 1], n_partitions=2)
     Partitions(2 blocks, 4 columns)
     """

@@ -67,7 +67,7 @@ def from_libsvm(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
     >>> import tempfile
     >>> from dask.distributed import Client
     >>> from dualfree.distributed import from_libsvm
-    >>> with Client(processes=False, dashboard_address=None), tempfile.TemporaryDirectory() as folder:
+    >>> with Client(processes=False, dashboard_address=":0"), tempfile.TemporaryDirectory() as folder:
     ...     _ = open(folder + "/part-0.svm", "wb").write(b"1 1:1\n-1 2:1\n")
     ...     _ = open(folder + "/part-1.svm", "wb").write(b"1 5:1\n")
     ...     from_libsvm(folder + "/part-*.svm")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .cluster import ClusterError
+from .fit import RoundState
 from .partitions import Block, Partitions
 from .result import DistributedResult
-from .rounds import RoundState
 from .solve import solve
 from .summary import Summary, describe
 

@@ -33,7 +33,7 @@ def stalled(certificate: Certificate, trace: Trace, epoch: int) -> bool:
     rounded = math.isfinite(gap) and certificate.rounding >= 0.5 * gap and epoch > 0
     gaps = [entry.gap for entry in trace]
     # The smaller bound may be all rounding while the other one, and the point, still get better by the epoch.
-    if small and rounded and gap > _STILL_IMPROVING * gaps[-2]:
+    if small and rounded and len(gaps) > 1 and gap > _STILL_IMPROVING * gaps[-2]:
         return True
     # One of the two alone may pass: a point may be hard to certify (α at the ends of the domain) and the next one not.
     if (small or rounded) and len(gaps) > _STALL_EVALUATIONS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,9 +36,7 @@ def partitions_of(problem: df.Problem, count: int, labels: Any = None) -> Partit
     y = problem.y if labels is None else labels
     edges = np.linspace(0, problem.n, count + 1).astype(int)
     made = dask.delayed(cut)
-    return Partitions(
-        [made(problem.X, a, b, y, problem.sample_weight) for a, b in zip(edges[:-1], edges[1:], strict=True)]
-    )
+    return Partitions([made(problem.X, a, b, y, problem.sample_weight) for a, b in itertools.pairwise(edges)])
 
 
 def tasks_left(client: Client) -> list[str]:

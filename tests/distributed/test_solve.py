@@ -123,7 +123,7 @@ def test_labels_of_any_kind_and_one_against_the_rest(client: Client) -> None:
     result = solve(parts, client=client, loss="logistic", lam=0.05, positive="b", tol=1e-9, random_state=0)
     assert result.classes is None
     assert_agrees(df.Problem(problem.X, names == "b", "logistic", 0.05), result)
-    with pytest.raises(ValueError, match="exactly two classes.*got 3: 'a', 'b', 'c'.*positive"):
+    with pytest.raises(ValueError, match=r"exactly two classes.*got 3: 'a', 'b', 'c'.*positive"):
         solve(parts, client=client, lam=0.05)
     with pytest.raises(ValueError, match="positive must be one of the labels in y, got 'z'"):
         solve(parts, client=client, lam=0.05, positive="z")

@@ -89,7 +89,6 @@ class Part:
         self.k = k
         self.lock = threading.Lock()
         self.outputs: dict[int, Array] = {}
-        self.seen: Array | None = None
         self.evaluation: Any = None
         self.run: Any = None
         self.problem: LocalProblem | None = None

@@ -38,6 +38,7 @@ from .spec import Spec
 from .summary import Summary
 from .tasks import Point, Round
 
+_MUCH_WORSE = 100.0
 _LOST = ((-1, 1.0),)  # a recipe that no worker can follow: α is rebuilt from w
 
 
@@ -119,7 +120,7 @@ class Rounds(Fit):
         def once() -> tuple[Any, Round]:
             self.seq += 1  # a new name for each attempt: a task that was given up may still write under the old one
             start = self.start
-            request = Round(self.seq, self.round, start.recipe, self.mixing.wanted, start.b, start.total, self.passes)
+            request = Round(self.seq, start.recipe, self.mixing.wanted, start.b, start.total, self.passes)
             return self.cluster.stage(name, task, self.spec, request, w=start.w), request
 
         answer: tuple[Any, Round] = self.cluster.patiently(once)
@@ -154,6 +155,8 @@ class Rounds(Fit):
         certificate, b, sums = self._certify(w, b, seq)
         self.pending = None
         self.evaluation_seconds += time.monotonic() - began
+        if self.best is not None and certificate.gap > _MUCH_WORSE * self.best.certificate.gap:
+            self.mixing.give_up()
         return self._record(w, b, certificate, sums, quietly)
 
     def _record(
@@ -195,7 +198,7 @@ class Rounds(Fit):
         return loss.convex and (loss.has("conjugate") or loss.has("fenchel_young"))
 
     def _next_due(self) -> int:
-        return next_evaluation(self.trace, self.round, self.target)
+        return next_evaluation(self.trace, self.round, self.target, farthest=0.25)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 

@@ -124,7 +124,6 @@ class Round(NamedTuple):
     """
 
     seq: int
-    number: int
     recipe: Recipe
     wanted: tuple[int, ...]
     b: float
@@ -140,10 +139,9 @@ def advance(part: Part, spec: Spec, request: Round, w: Array) -> Reply:
         alpha, rebuilt = part.base(request.recipe, w, request.b)
         if rebuilt:
             return reply_of(part, 0.0, np.zeros(spec.d), rebuilt=True)  # w has to be made consistent first
-        rng = np.random.default_rng([spec.seed, part.k, request.number])
         offset = request.b + spec.extra * spec.scale * request.total
-        solver = LocalSolver(problem, rng, spec.extra, part.seen)
-        part.seen = solver.improve(alpha, w, offset, request.passes)
+        solver = LocalSolver(problem, np.random.default_rng([spec.seed, part.k]), spec.extra)
+        solver.improve(alpha, w, offset, request.passes)
         part.keep(request.seq, alpha, request.wanted)
         return reply_of(part, *_sums(part, alpha))
 

@@ -14,16 +14,19 @@ _STALL_RELATIVE_GAP = 1e-10
 _STILL_IMPROVING = 0.1
 
 
-def next_evaluation(trace: Trace, epoch: int, target: float) -> int:
-    """The epoch of the next evaluation: where the last two gaps say that the target is met, but not too far ahead."""
+def next_evaluation(trace: Trace, epoch: int, target: float, farthest: float = 0.5) -> int:
+    """The epoch of the next evaluation: where the last two gaps say that the target is met, but not too far ahead.
+
+    `farthest` is the most epochs ahead, as a part of those behind.
+    """
     if len(trace) < 2 or epoch < 2:
         return epoch + 1
     before, now = trace[-2], trace[-1]
-    farthest = max(1, epoch // 2)
+    most = max(1, int(epoch * farthest))
     if not 0 < now.gap < before.gap or target <= 0:
-        return epoch + max(1, farthest // 2)
+        return epoch + max(1, most // 2)
     rate = math.log(before.gap / now.gap) / max(1, now.epoch - before.epoch)
-    return epoch + min(farthest, max(1, math.ceil(math.log(now.gap / target) / rate)))
+    return epoch + min(most, max(1, math.ceil(math.log(now.gap / target) / rate)))
 
 
 def stalled(certificate: Certificate, trace: Trace, epoch: int) -> bool:

@@ -6,6 +6,11 @@ Partition k maximises, over the changes δ of its own α,
 
 With w_local = w + σ'Δw, the step along one coordinate is the one of Prox-SDCA with 1/(λn) replaced by σ'/(λn), in q_i and
 in the update of w_local alike. So the package's kernels do it, given a problem whose λn is divided by σ' (`Part.bind`).
+
+Rows are visited in random orders that are the same in every round. A round is then a fixed, continuous map of α and w, and
+that is what its acceleration needs (`anderson`): with new orders each round, or with visits that follow the residuals, the
+noise of a solution that is not exact drowns the differences between rounds. Measured on rcv1_subsets with 8 partitions
+at λ = 1/n, rounds to 1e-6: 67 plain, 19 accelerated with two passes in fixed orders, 50 and more with adaptive visits.
 """
 
 from __future__ import annotations
@@ -14,26 +19,20 @@ import numpy as np
 
 from .._checks import Array
 from ..problem import Problem
-from ..sampling.adaptive import potential_scales
-from ..solvers.seen_residuals import SeenResiduals
+from ..solvers.prox_sdca import ProxSdca
 
 
-class LocalSolver(SeenResiduals):
-    """Adaptive visits from the residuals seen last, those of the round before included."""
+class LocalSolver(ProxSdca):
+    """Passes over the rows of a partition; the same `rng` gives the same orders."""
 
-    def __init__(self, problem: Problem, rng: np.random.Generator, extra: float, seen: Array | None) -> None:
+    def __init__(self, problem: Problem, rng: np.random.Generator, extra: float) -> None:
         super().__init__(problem, rng)
         self.extra = extra
-        self.scales = potential_scales(problem, extra)
-        if seen is not None:
-            self.seen = seen.copy()
 
-    def improve(self, alpha: Array, w: Array, offset: float, passes: int) -> Array:
-        """Change α in place; return the residuals seen, for the next round."""
+    def improve(self, alpha: Array, w: Array, offset: float, passes: int) -> None:
+        """Change α in place; w and the offset are those of the start and stay as they are."""
         self.alpha, self.w = alpha, w.copy()
         self.offset = np.array([offset])
-        self.order[:] = np.arange(self.problem.n)
         for _ in range(passes):
             self.begin_epoch()
             self.visit(self.problem.n)
-        return self.seen

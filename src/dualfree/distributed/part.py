@@ -91,8 +91,8 @@ class Part:
         self.k = k
         self.lock = threading.Lock()
         self.outputs: dict[int, Array] = {}
-        self.seen: Array | None = None
         self.evaluation: Any = None
+        self.run: Any = None
         self.problem: LocalProblem | None = None
         shape: tuple[int, ...] = getattr(block.X, "shape", ())
         if len(shape) == 2 and n_features is not None and shape[1] != n_features:
@@ -122,7 +122,7 @@ class Part:
             state = self.__dict__.copy()
             state["outputs"] = dict(self.outputs)
         del state["lock"]
-        state["evaluation"] = None
+        state["evaluation"] = state["run"] = None
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -27,15 +27,15 @@ def make_spec(
     """Return the spec, and the best intercept at w = 0."""
     if not summary.weight > 0:
         raise ValueError("sample_weight must have at least one positive entry, all are zero.")
-    mean = summary.mean_norm_squared
+    mean, partitions = summary.mean_norm_squared, len(cluster.parts)
     spec = Spec(
         loss=loss,
         lam=checked_penalty(lam, summary.n),
         fit_intercept=fit_intercept,
         n=summary.n,
         d=summary.d,
-        sigma=float(len(cluster.parts)),
-        extra=(INTERCEPT_SHARE * mean if mean > 0 else 1.0) if fit_intercept else 0.0,
+        sigma=float(partitions),
+        extra=(INTERCEPT_SHARE * mean if mean > 0 else 1.0) / partitions if fit_intercept else 0.0,
         seed=seed,
         nnz_per_row_max=summary.nnz_per_row_max,
         mean_norm_squared=mean,

@@ -17,10 +17,12 @@ from ..solvers import generator
 from . import work
 from .checkpoint import Checkpoint
 from .cluster import Cluster, ClusterError, current_client
+from .fit import RoundState
+from .one_partition import OnePartition
 from .partitions import Partitions
 from .progress import ProgressLine
 from .result import DistributedResult
-from .rounds import Rounds, RoundState
+from .rounds import Rounds
 from .setup import make_spec
 from .summary import summarise
 
@@ -64,7 +66,8 @@ def solve(
         Seed. The same partitions and seed give the same bits, on any number of workers.
     local_passes : int or "auto", default="auto"
         Passes over its rows that a partition makes in a round. "auto" weighs computation against communication by
-        counting entries and bytes, never by the clock.
+        counting entries and bytes, never by the clock. A single partition has no rounds; it runs ``dualfree.solve``'s
+        own solver, and an epoch counts as a round.
     client : distributed.Client, optional
         The cluster; by default the current client.
     checkpoint : path, optional
@@ -113,20 +116,20 @@ def solve(
                 "add a constant to its value so that it is not negative, or pass tol=0."
             )
         count = len(cluster.parts)
-        rounds = Rounds(
-            cluster,
-            spec,
-            tol=tol,
-            max_rounds=max_rounds,
-            deadline=deadline,
-            passes=work.local_passes(summary, count) if local_passes == "auto" else int(local_passes),
-            depth=work.history_depth(summary),
-            callback=callback,
-            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, spec, count),
-            progress=line,
-        )
+        settings: dict[str, Any] = {
+            "tol": tol,
+            "max_rounds": max_rounds,
+            "deadline": deadline,
+            "callback": callback,
+            "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, spec, count),
+            "progress": line,
+        }
+        if count == 1:
+            return OnePartition(cluster, spec, **settings).go()
+        passes = work.local_passes(summary, count) if local_passes == "auto" else int(local_passes)
         with one_blas_thread():
-            return rounds.go(b)
+            depth = work.history_depth(summary)
+            return Rounds(cluster, spec, summary, passes=passes, depth=depth, **settings).go(b)
     except ClusterError as error:
         kept = "" if checkpoint is None else f" The checkpoint {checkpoint} is kept; the same call goes on from it."
         raise ClusterError(f"{error}{kept}") from error

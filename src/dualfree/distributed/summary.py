@@ -38,6 +38,8 @@ class Summary:
         The labels in sorted order; empty for regression.
     label_rows, label_weights : array
         Rows and Σ s_i of each label.
+    hessian_cost : float
+        Nanoseconds, about, that the slowest partition takes for its part of the Hessian.
     """
 
     n: int
@@ -50,6 +52,7 @@ class Summary:
     labels: Array
     label_rows: Array
     label_weights: Array
+    hessian_cost: float
 
 
 def describe(
@@ -121,6 +124,7 @@ def summarise(cluster: Cluster) -> Summary:
         labels=labels,
         label_rows=rows,
         label_weights=weights,
+        hessian_cost=max(part.hessian_cost for part in kept),
     )
 
 

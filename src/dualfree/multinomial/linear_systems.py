@@ -20,7 +20,7 @@ import numpy as np
 import scipy.linalg
 
 from .._checks import Array
-from ..solvers.newton import _solve_positive
+from ..solvers.newton import solve_positive
 from .passes import Passes
 from .problem import MultinomialProblem
 
@@ -66,7 +66,7 @@ class ExactStep:
         D = p.d + int(p.fit_intercept)
         hessian = self._hessian(R, D)
         right = gradient if not p.fit_intercept else np.column_stack([gradient, slope])
-        step = -_solve_positive(hessian, right.ravel()).reshape(p.K, D)
+        step = -solve_positive(hessian, right.ravel()).reshape(p.K, D)
         if not p.fit_intercept:
             return step, np.zeros(p.K)
         return np.ascontiguousarray(step[:, :-1]), step[:, -1].copy()

@@ -18,9 +18,9 @@ import numpy as np
 
 from .. import rows as _rows
 from .._checks import Array
+from ..certificate import Shape
 from ..losses import EpsilonInsensitive, Hinge
-from ..problem import Problem
-from .newton import Newton, _solve_positive
+from .newton import Newton, solve_positive
 
 _TO_THE_WALL = 0.995
 _LEAST_MU = 1e-25
@@ -36,7 +36,7 @@ class InteriorPoint(Newton):
     needs_smooth = False
 
     @staticmethod
-    def suits(problem: Problem) -> bool:
+    def suits(problem: Shape) -> bool:
         """Whether the loss is made of such pieces, and the matrix and the variables fit in memory."""
         small = _BYTES_PER_ROW * problem.n <= _VARIABLES_BYTES
         return type(problem.loss) in (Hinge, EpsilonInsensitive) and Newton.direct(problem) and small
@@ -85,7 +85,7 @@ class InteriorPoint(Newton):
             right = problem.lam * (problem.weights_of(pulled) - self.w)
             if problem.fit_intercept:
                 right = np.append(right, pulled.sum() / n)
-            solution = _solve_positive(hessian, right)
+            solution = solve_positive(hessian, right)
             dw, db = np.ascontiguousarray(solution[:d]), float(solution[d]) if problem.fit_intercept else 0.0
             dz = np.empty(n)
             _rows.margins_into(problem.rows, dw, dz)

@@ -20,6 +20,7 @@ import scipy.linalg
 from .. import rows as _rows
 from .._checks import Array
 from .._jit import kernel
+from ..certificate import Shape
 from ..losses.calls import loss_curvature, loss_slopes, loss_value
 from ..problem import Problem
 from .base import Solver
@@ -41,12 +42,12 @@ class Newton(Solver):
     evaluate_each_epoch = True
 
     @staticmethod
-    def suits(problem: Problem) -> bool:
+    def suits(problem: Shape) -> bool:
         """Whether the loss is smooth and says its curvature."""
         return bool(problem.loss.convex and np.isfinite(problem.loss.smoothness) and problem.loss.has("curvature"))
 
     @staticmethod
-    def direct(problem: Problem) -> bool:
+    def direct(problem: Shape) -> bool:
         """Whether the Hessian fits in memory."""
         return 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
 
@@ -77,9 +78,9 @@ class Newton(Solver):
 
         # α is not needed again before the step is made: one vector of length n serves as curvatures and as X·direction
         curvatures = along = self.alpha
-        _curvatures_into(loss, self.margins, b, y, s, curvatures)
+        curvatures_into(loss, self.margins, b, y, s, curvatures)
         if self.direct(problem):
-            direction = -_solve_positive(self._hessian(curvatures), gradient)
+            direction = -solve_positive(self._hessian(curvatures), gradient)
         else:
             direction = self._conjugate_gradients(curvatures, gradient)
         step_b = float(direction[-1]) if problem.fit_intercept else 0.0
@@ -144,30 +145,42 @@ class Newton(Solver):
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
-        problem = self.problem
-        d, n = problem.d, problem.n
-        size = d + 1 if problem.fit_intercept else d
-        hessian = np.zeros((size, size))
-        if self.by_blas(problem):
-            per_block = max(1, _BLOCK_BYTES // (8 * d))
-            block = np.empty((min(per_block, n), d))
-            for first in range(0, n, per_block):
-                part = block[: min(per_block, n - first)]
-                _scaled_rows(problem.rows, curvatures, first, part)
-                hessian[:d, :d] += part.T @ part
-        else:
-            _add_outer_products(problem.rows, curvatures, hessian)
-        if problem.fit_intercept:
-            column = np.empty(d)
-            problem.sum_rows_into(curvatures, column, np.empty(d))
-            hessian[:d, d] = column
-            hessian[d, d] = max(curvatures.sum(), 1e-12 * n)
-        hessian /= n
-        hessian[np.arange(d), np.arange(d)] += problem.lam
-        return hessian
+        return regularised(curvature_sum(self.problem, curvatures), self.problem)
 
 
-def _solve_positive(hessian: Array, gradient: Array) -> Array:
+def curvature_sum(problem: Problem, curvatures: Array) -> Array:
+    """Return Σ c_i x_i x_iᵀ, its upper triangle; with an intercept each x_i ends in a 1."""
+    d, n = problem.d, problem.n
+    size = d + 1 if problem.fit_intercept else d
+    total = np.zeros((size, size))
+    if Newton.by_blas(problem):
+        per_block = max(1, _BLOCK_BYTES // (8 * d))
+        block = np.empty((min(per_block, n), d))
+        for first in range(0, n, per_block):
+            part = block[: min(per_block, n - first)]
+            _scaled_rows(problem.rows, curvatures, first, part)
+            total[:d, :d] += part.T @ part
+    else:
+        _add_outer_products(problem.rows, curvatures, total)
+    if problem.fit_intercept:
+        column = np.empty(d)
+        problem.sum_rows_into(curvatures, column, np.empty(d))
+        total[:d, d] = column
+        total[d, d] = curvatures.sum()
+    return total
+
+
+def regularised(total: Array, problem: Shape) -> Array:
+    """Turn Σ c_i x_i x_iᵀ over all rows into the Hessian of P, in place."""
+    d, n = problem.d, problem.n
+    if problem.fit_intercept:
+        total[d, d] = max(total[d, d], 1e-12 * n)
+    total /= n
+    total[np.arange(d), np.arange(d)] += problem.lam
+    return total
+
+
+def solve_positive(hessian: Array, gradient: Array) -> Array:
     """Solve with a Cholesky factor, scaled to a unit diagonal; a little is added to it where rounding made it indefinite."""
     scale = 1.0 / np.sqrt(np.diagonal(hessian))
     scaled = hessian * scale[:, None] * scale[None, :]
@@ -184,7 +197,7 @@ def _solve_positive(hessian: Array, gradient: Array) -> Array:
 
 
 @kernel
-def _curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+def curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ''(z_i + b; y_i)."""
     for i in range(z.size):
         out[i] = s[i] * loss_curvature(loss, z[i] + b, y[i]) if s[i] > 0.0 else 0.0

@@ -1,0 +1,46 @@
+"""Small clusters and partitions for the tests of this folder."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+import numpy as np
+from distributed import Client, LocalCluster
+
+import dualfree as df
+from dualfree.distributed import Block, Partitions
+
+
+@contextmanager
+def small_cluster(workers: int = 2, *, processes: bool = False, **options: Any) -> Iterator[Client]:
+    """A cluster on this machine, and its client."""
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=None, **options
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def cut(X: Any, start: int, stop: int, y: Any, sample_weight: Any) -> Block:
+    return Block(X[start:stop], y[start:stop], None if sample_weight is None else sample_weight[start:stop])
+
+
+def partitions_of(problem: df.Problem, count: int, labels: Any = None) -> Partitions:
+    """The rows of a problem in `count` blocks of nearly the same size, each made on a worker."""
+    y = problem.y if labels is None else labels
+    edges = np.linspace(0, problem.n, count + 1).astype(int)
+    made = dask.delayed(cut)
+    return Partitions([made(problem.X, a, b, y, problem.sample_weight) for a, b in itertools.pairwise(edges)])
+
+
+def tasks_left(client: Client) -> list[str]:
+    """Keys of this package that the scheduler still knows."""
+    return client.run_on_scheduler(
+        lambda dask_scheduler: [str(k) for k in dask_scheduler.tasks if "dualfree" in str(k)]
+    )

@@ -1,6 +1,7 @@
 """``dualfree fit --cluster``: the same model file and certificate as on one machine, and sentences where it cannot be."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from sklearn.datasets import dump_svmlight_file, load_breast_cancer, load_iris
 from sklearn.preprocessing import scale
 
@@ -187,11 +189,10 @@ def test_a_cluster_that_is_not_there(dualfree, files, monkeypatch, address, sent
 def test_processes_on_this_machine_and_ctrl_c(tmp_path):
     """Ctrl-C reaches every process of the terminal: the workers survive it, the best model so far is kept."""
     random = np.random.default_rng(0)
-    X = random.normal(size=(2000, 20)) * np.logspace(0, 3, 20)
-    dump_svmlight_file(
-        X, np.where(X[:, 0] + random.normal(size=2000) > 0, 1, -1), str(tmp_path / "a.svm"), zero_based=False
-    )
-    arguments = ["fit", tmp_path / "a.svm", "--cluster", "local:2", "--lam", "1e-12", "--tol", "1e-15"]
+    for k in range(2):
+        X = scipy.sparse.random_array((300, 3000), density=0.02, rng=random)
+        dump_svmlight_file(X, random.integers(2, size=300), str(tmp_path / f"{k}.svm"), zero_based=False)
+    arguments = ["fit", tmp_path / "*.svm", "--cluster", "local:1", "--lam", "1e-9", "--intercept", "--tol", "1e-15"]
     arguments += ["--max-epochs", "1000000", "--checkpoint", tmp_path / "c.npz", "--model", tmp_path / "m.safetensors"]
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
@@ -206,8 +207,6 @@ def test_processes_on_this_machine_and_ctrl_c(tmp_path):
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)
-    import os
-
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

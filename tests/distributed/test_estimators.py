@@ -82,7 +82,12 @@ def test_ridge_agrees(rows, intercept):
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_svc_agrees(rows, loss):
     X, y, _, s = rows
-    options = {"C": 0.005, "loss": loss, "tol": 1e-4 if loss == "hinge" else TOL, "class_weight": {"yes": 2.0, "no": 0.5}}
+    options = {
+        "C": 0.005,
+        "loss": loss,
+        "tol": 1e-4 if loss == "hinge" else TOL,
+        "class_weight": {"yes": 2.0, "no": 0.5},
+    }
     model = LinearSVC(random_state=0, **options).fit(*chunked(X, y, s))
     local = df.LinearSVC(random_state=0, **options).fit(X, y, s)
     if loss == "squared_hinge":
@@ -220,6 +225,14 @@ def test_clones_and_pickles(client, fitted, rows):
     assert fitted_twin.predict(rows[0]).shape == (N,)
     assert is_classifier(model)
     assert is_regressor(Ridge())
+
+
+def test_a_client_that_is_not_the_current_one(client, rows):
+    from distributed import Client
+
+    with Client(client.scheduler.address, set_as_default=False) as other:
+        model = Ridge(client=other, max_rounds=1, tol=1.0).fit(*chunked(rows[0], rows[2]))
+    assert model.n_features_in_ == D
 
 
 def test_the_fitted_model_needs_no_cluster(fitted, rows):

@@ -47,7 +47,7 @@ def connected(address: str) -> Iterator[Any]:
                         n_workers=int(local[1] or distributed.system.CPU_COUNT),
                         threads_per_worker=1,
                         processes=True,
-                        dashboard_address="127.0.0.1:0" if has_dashboard() else None,
+                        dashboard_address="127.0.0.1:0",
                         silence_logs=logging.CRITICAL,
                     )
                 )

@@ -214,7 +214,11 @@ def solve_without_dual(
             status=Status.CONVERGED,
             message=Status.CONVERGED.sentence,
         )
-    certificate, intercept = certify_weights(partitions, result.w, result.intercept, **problem)
+    try:
+        certificate, intercept = certify_weights(partitions, result.w, result.intercept, **problem)
+    except KeyboardInterrupt:  # the first Ctrl-C came after the solve: what is missing is only the proof
+        certificate, intercept = certify_weights(partitions, result.w, result.intercept, **problem)
+        result = replace(result, status=Status.INTERRUPTED, message=Status.INTERRUPTED.sentence)
     message = result.message
     if result.status is Status.STALLED:
         message = "The weights alone, without the dual vectors that stay on the workers, cannot prove a gap of tol."

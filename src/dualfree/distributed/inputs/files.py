@@ -20,7 +20,8 @@ from ..partitions import Partitions, RejectedBlock
 from .blocks import BLOCK_NAME, delayed_blocks, make_block
 from .waiting import collect
 
-PARTITION_BYTES = 64 << 20
+_MOST_BYTES = 64 << 20
+_FEWEST_BYTES = 4 << 20  # below that, more partitions cost more than they bring
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,9 @@ def from_libsvm(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
         partition.
     **options
         ``n_features``, ``index_base``, ``max_features``, ``dtype`` and ``skip_bad_lines`` as in `dualfree.io.read_libsvm`,
-        agreed over all files; ``partition_bytes`` (64 MiB), the size of the ranges; ``client``, by default the current one;
-        ``timeout`` (300), seconds in which at least one partition must become ready.
+        agreed over all files; ``client``, by default the current one; ``timeout`` (300), seconds in which at least one
+        partition must become ready; ``partition_bytes``, the size of the ranges, by default such that every thread of the
+        workers has one, but 4 MiB at least and 64 MiB at most.
 
     Returns
     -------
@@ -84,7 +86,7 @@ def read_libsvm_files(
     max_features: int = MAX_FEATURES,
     dtype: Any = np.float64,
     skip_bad_lines: bool = False,
-    partition_bytes: int = PARTITION_BYTES,
+    partition_bytes: int | None = None,
     client: Any = None,
     timeout: float = 300.0,
 ) -> LibsvmPartitions:
@@ -92,8 +94,12 @@ def read_libsvm_files(
     if index_base not in (None, 0, 1):
         raise ValueError(f"index_base must be 0, 1 or None, got {index_base!r}.")
     client = current_client(client)
+    paths = matching_files(files)
+    if partition_bytes is None:
+        share = sum(os.path.getsize(path) for path in paths) // max(1, sum(client.nthreads().values()))
+        partition_bytes = min(_MOST_BYTES, max(_FEWEST_BYTES, share))
     size = whole_number("partition_bytes", partition_bytes, low=1)
-    ranges = [part for path in matching_files(files) for part in split_file(path, size)]
+    ranges = [part for path in paths for part in split_file(path, size)]
     options = (index_base, max_features, np.dtype(dtype).name, skip_bad_lines)
     raw = client.compute(delayed_blocks(_read, [(part, *options) for part in ranges]))
     found = collect(client, client.map(_describe, raw, pure=False, key="dualfree-describe"), "the files", timeout)

@@ -24,7 +24,9 @@ def collect(client: Any, futures: Sequence[Any], what: str, timeout: float) -> l
     waiting: Any = list(futures)
     while waiting:
         try:
-            waiting = list(distributed.wait(waiting, timeout=timeout, return_when="FIRST_COMPLETED").not_done)
+            with client.as_current():  # Dask waits with the current client, whatever client the futures are of
+                done = distributed.wait(waiting, timeout=timeout, return_when="FIRST_COMPLETED")
+            waiting = list(done.not_done)
         except TimeoutError:
             workers = len(client.nthreads())
             raise ClusterError(

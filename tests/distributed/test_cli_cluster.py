@@ -126,8 +126,8 @@ def test_limits(dualfree, files, address, tmp_path):
 
 
 def test_going_on_from_a_checkpoint(dualfree, files, address, tmp_path):
-    options = ["--cluster", address, "--C", "100", "--intercept", "--checkpoint", tmp_path / "c.npz", "--json"]
-    assert dualfree("fit", files / "part-*", *options, "--max-epochs", "2").status == 3
+    options = ["--cluster", address, "--C", "0.5", "--intercept", "--checkpoint", tmp_path / "c.npz", "--json"]
+    assert dualfree("fit", files / "part-*", *options, "--max-epochs", "1").status == 3
     assert (tmp_path / "c.npz").exists()
     assert dualfree("fit", files / "part-*", *options).status == 0
     assert "--cluster" in dualfree("fit", files / "all.svm", "--checkpoint", tmp_path / "c.npz").err

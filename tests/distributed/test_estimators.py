@@ -1,6 +1,9 @@
 """The estimators on a cluster agree with the local ones to the certificate, and behave as scikit-learn's do."""
 
 import pickle
+import re
+import time
+from dataclasses import replace
 
 import dask
 import dask.array as da
@@ -13,9 +16,11 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dualfree as df
 from dualfree.dask import LinearSVC, LogisticRegression, Ridge
+from dualfree.dask import _base as dask_base
 from dualfree.distributed import from_array, from_libsvm
 
 N, D = 120, 5
@@ -276,7 +281,7 @@ def test_bad_data(rows):
     spoiled[70, 3] = np.nan
     with pytest.raises(ValueError, match=r"^Partition 1: X contains NaN \(row 10, column 3\)"):
         LogisticRegression().fit(*chunked(spoiled, y))
-    with pytest.raises(ValueError, match="at least two classes, all partitions hold only 'no'"):
+    with pytest.raises(ValueError, match="at least two classes, all partitions hold one class only: 'no'"):
         LogisticRegression().fit(*chunked(X, np.full(N, "no")))
     with pytest.raises(ValueError, match="The weights leave no sample of class number 1"):
         LogisticRegression().fit(*chunked(X, y, (y == "no").astype(float)))
@@ -290,6 +295,56 @@ def test_bad_data(rows):
         LogisticRegression().fit(dask.delayed(X), y)
 
 
+@pytest.fixture(scope="module")
+def one_worker():
+    from distributed import Client
+
+    with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
+        yield client
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_worker")  # data in memory become one partition: thousands of small fits, no communication
+@parametrize_with_checks([LogisticRegression(tol=0), LinearSVC(tol=0), Ridge(tol=0)])
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+def test_progress_and_checkpoints(rows, tmp_path, capsys):
+    X, y = chunked(rows[0], rows[1])
+    options = {"C": 0.02, "tol": 1e-3, "random_state": 0}
+    first = LogisticRegression(checkpoint=tmp_path / "point", verbose=1, **options).fit(X, y)
+    assert re.search(r"round \d+  relative gap", capsys.readouterr().err)
+    assert (tmp_path / "point").exists()
+    again = LogisticRegression(checkpoint=str(tmp_path / "point"), **options).fit(X, y)
+    assert again.certificate_.relative_gap <= 1e-3
+    assert again.n_iter_ >= first.n_iter_  # the rounds before the checkpoint count
+    with pytest.raises(ValueError, match="belongs to another problem"):
+        LogisticRegression(checkpoint=tmp_path / "point", **{**options, "C": 1.0}).fit(X, y)
+    three = da.from_array(np.arange(N) % 3, chunks=60)
+    with pytest.warns(ConvergenceWarning):
+        LogisticRegression(checkpoint=tmp_path / "classes", max_rounds=1, tol=0).fit(X, three)
+    assert sorted(path.name for path in tmp_path.glob("classes*")) == ["classes.0", "classes.1", "classes.2"]
+
+
+def test_ctrl_c_keeps_the_best_point(rows, monkeypatch):
+    """The solver returns its best point after Ctrl-C; an estimator keeps it and passes the interrupt on."""
+    real = dask_base.solve
+
+    def interrupted(*arguments, **options):
+        return replace(real(*arguments, **options), status=df.Status.INTERRUPTED)
+
+    monkeypatch.setattr(dask_base, "solve", interrupted)
+    model = Ridge(alpha=100.0, tol=0.1)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*chunked(rows[0], rows[2]))
+    assert model.predict(rows[0]).shape == (N,)
+    several = LogisticRegression(C=0.02, tol=0.1)
+    with pytest.raises(KeyboardInterrupt):
+        several.fit(rows[0], np.arange(N) % 3)
+    assert not hasattr(several, "coef_")
+
+
 def test_nothing_is_left_on_the_cluster(client, rows):
     before = set(client.who_has())
     LogisticRegression(C=0.02, tol=1e-3, random_state=0).fit(*chunked(rows[0], rows[1]))
@@ -297,7 +352,5 @@ def test_nothing_is_left_on_the_cluster(client, rows):
         left = set(client.who_has()) - before
         if not left:
             break
-        import time
-
         time.sleep(0.05)
     assert not left

@@ -268,7 +268,7 @@ def test_bad_data_become_a_sentence_that_names_the_place(client, rows, changes, 
 
 def test_all_partitions_together_must_make_sense(client, rows):
     X, y, s = rows
-    with pytest.raises(ValueError, match="at least two classes, all partitions hold only 1"):
+    with pytest.raises(ValueError, match="at least two classes, all partitions hold one class only: 1"):
         surveyed(client, from_array(da.from_array(X, chunks=(20, D)), np.ones(N, dtype=int)))
     with pytest.raises(ValueError, match="sample_weight must have at least one positive entry"):
         surveyed(client, from_array(da.from_array(X, chunks=(20, D)), y, 0 * s))

@@ -14,12 +14,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._checks import Array
-from ..distributed import DistributedResult, Partitions, solve
+from ..distributed import DistributedResult, Partitions, scatter, solve
 from ..distributed.cluster import current_client
-from ..distributed.inputs import partition
+from ..distributed.inputs import is_partitioned, partition, refuse_what_holds_no_rows
 from ..distributed.inputs.survey import Survey, survey
 from ..distributed.inputs.waiting import make_resident
 from ..estimators._solving import Deadline, seeds
@@ -127,7 +128,7 @@ class DaskModel(BaseEstimator):  # type: ignore[misc]
         self._validate_params()
         deadline = Deadline(self.max_time)
         client = current_client(self.client)
-        partitions, names = partition(X, y, sample_weight, client)
+        partitions, names = self._partitions(X, y, sample_weight, client)
         blocks = make_resident(client, partitions.blocks)
         found = survey(client, blocks, self._task, self.timeout)
         targets = self._targets(client, blocks, found)
@@ -144,6 +145,18 @@ class DaskModel(BaseEstimator):  # type: ignore[misc]
             raise KeyboardInterrupt  # what was reached until then is kept in the attributes
         self._warn_before_tol(targets, results)
         return self
+
+    def _partitions(self, X: Any, y: Any, sample_weight: Any, client: Any) -> tuple[Partitions, Any]:
+        """Return the partitions and the names of the columns; data in memory are checked as the local estimators do."""
+        if is_partitioned(X):
+            return partition(X, y, sample_weight)
+        refuse_what_holds_no_rows(X)
+        names, local = getattr(X, "columns", None), self._local()
+        X, y = local._checked_data(X, y, y_numeric=self._task == "regression")
+        if self._task == "classification":
+            check_classification_targets(y)
+        weights = None if sample_weight is None else local._checked_weights(sample_weight, X)
+        return scatter(X, y, weights, client=client), names
 
     def _solve(
         self,

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from ..distributed import Block, Partitions
+from ..distributed import Block
 from ..distributed._dask import dask
 from ..distributed._dask import dask_array as da
-from ..distributed.inputs import is_dask_array, is_dask_frame, partition
+from ..distributed.inputs import is_partitioned, partition
 from ..distributed.partitions import RejectedBlock
 
 
 def score_blocks(local: Any, X: Any, y: Any, sample_weight: Any) -> Any:
     """Return the score of a fitted local estimator: a dask scalar for dask collections, a float for data in memory."""
-    lazy = is_dask_array(X) or is_dask_frame(X) or isinstance(X, (list, Partitions))
-    if not lazy:
+    if not is_partitioned(X):
         return float(local.score(X, y, sample_weight))
     partitions, _ = partition(X, y, sample_weight)
     model = dask.delayed(local)

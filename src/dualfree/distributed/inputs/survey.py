@@ -91,7 +91,9 @@ def _merged_classes(answers: list[_Described]) -> tuple[Array, Array]:
         )
     classes, place = np.unique(np.concatenate([answer.classes for answer in answers]), return_inverse=True)
     if classes.size < 2:
-        raise ValueError(f"y must hold at least two classes, all partitions hold only {classes.tolist()[0]!r}.")
+        raise ValueError(
+            f"y must hold at least two classes, all partitions hold one class only: {classes.tolist()[0]!r}."
+        )
     if classes.size > MOST_CLASSES:
         raise ValueError(_too_many(classes.size))
     return classes, np.bincount(place, weights=np.concatenate([answer.class_weights for answer in answers]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -39,8 +40,13 @@ def partitions_of(problem: df.Problem, count: int, labels: Any = None) -> Partit
     return Partitions([made(problem.X, a, b, y, problem.sample_weight) for a, b in itertools.pairwise(edges)])
 
 
-def tasks_left(client: Client) -> list[str]:
-    """Keys of this package that the scheduler still knows."""
-    return client.run_on_scheduler(
-        lambda dask_scheduler: [str(k) for k in dask_scheduler.tasks if "dualfree" in str(k)]
-    )
+def tasks_left(client: Client, patience: float = 10.0) -> list[str]:
+    """Keys of this package that the scheduler still knows once it has had time to hear that they are not wanted."""
+
+    def ours(dask_scheduler: Any) -> list[str]:
+        return [str(key) for key in dask_scheduler.tasks if "dualfree" in str(key)]
+
+    end = time.monotonic() + patience
+    while (left := client.run_on_scheduler(ours)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left

@@ -102,7 +102,7 @@ class Fit:
         """Take an evaluation into the history; return how the fit ends, or None when it goes on."""
         for entry in entries:
             self.trace.append(entry)
-        if self.best is None or certificate.gap < self.best.certificate.gap:
+        if self.best is None or certificate.gap <= self.best.certificate.gap:
             self.best = Best(w, b, certificate)
             if self.checkpoint is not None:
                 self.checkpoint.save(Saved(w, b, self.round))
@@ -120,12 +120,16 @@ class Fit:
                 outcome = Status.INTERRUPTED, "The callback asked to stop."
         return outcome
 
+    def save(self) -> None:
+        """Write the best point to the checkpoint, now."""
+        if self.checkpoint is not None and self.best is not None:
+            self.checkpoint.save(Saved(self.best.w, self.best.b, self.round), at_once=True)
+
     def result(self, outcome: Outcome, certificate: Certificate) -> DistributedResult:
         """Put the result together."""
         best = self.best
         assert best is not None
-        if self.checkpoint is not None:
-            self.checkpoint.save(Saved(best.w, best.b, self.round), at_once=True)
+        self.save()
         return DistributedResult(
             w=best.w,
             intercept=best.b,

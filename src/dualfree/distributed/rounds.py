@@ -57,11 +57,11 @@ class Rounds(Fit):
         self.seconds = self.evaluation_seconds = 0.0
         self.pending: tuple[Array, float, int] | None = None  # a point that has not been evaluated yet
 
-    def go(self, b: float) -> DistributedResult:
+    def go(self) -> DistributedResult:
         """Run until something says stop."""
         outcome: Outcome | None
         try:
-            self._begin(b)
+            self._begin()
             outcome = self._evaluate()
             due = self._next_due()
             while outcome is None:
@@ -83,10 +83,10 @@ class Rounds(Fit):
 
     # --- one round --------------------------------------------------------------------------------------------------
 
-    def _begin(self, b: float) -> None:
+    def _begin(self) -> None:
         saved = self.saved()
         if saved is None:
-            self.start = Start((), np.zeros(self.spec.d), b, 0.0)
+            self.start = Start((), np.zeros(self.spec.d), self.spec.intercept_at_zero, 0.0)
         else:
             self.start = Start(_LOST, saved.w, saved.b, 0.0)
         self._restore()

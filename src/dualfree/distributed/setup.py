@@ -23,8 +23,8 @@ _ROOT_STEPS = 200
 
 def make_spec(
     cluster: Cluster, summary: Summary, loss: Loss, lam: Any, fit_intercept: bool, positive: Any, seed: int
-) -> tuple[Spec, float]:
-    """Return the spec, and the best intercept at w = 0."""
+) -> Spec:
+    """Return the spec."""
     if not summary.weight > 0:
         raise ValueError("sample_weight must have at least one positive entry, all are zero.")
     mean, partitions = summary.mean_norm_squared, len(cluster.parts)
@@ -40,6 +40,7 @@ def make_spec(
         nnz_per_row_max=summary.nnz_per_row_max,
         mean_norm_squared=mean,
         at_zero=math.nan,
+        intercept_at_zero=math.nan,
         positive=None,
         classes=None,
     )
@@ -51,7 +52,7 @@ def make_spec(
         chosen, classes = _two_classes(summary, loss, positive)
         spec = replace(spec, positive=chosen, classes=classes)
         value, b = _zero_of_classes(summary, spec)
-    return replace(spec, at_zero=value), b
+    return replace(spec, at_zero=value, intercept_at_zero=b)
 
 
 def _two_classes(summary: Summary, loss: Loss, positive: Any) -> tuple[Any, Any]:

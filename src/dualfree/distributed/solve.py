@@ -106,10 +106,11 @@ def solve(
     seed = int(generator(random_state).integers(2**63))
     cluster = Cluster(partitions, current_client(client), timeout)
     line = ProgressLine(bool(progress), tol)
+    fit: OnePartition | Rounds | None = None
     try:
         cluster.load(loss)
         summary = summarise(cluster)
-        spec, b = make_spec(cluster, summary, loss, lam, bool(fit_intercept), positive, seed)
+        spec = make_spec(cluster, summary, loss, lam, bool(fit_intercept), positive, seed)
         if tol > 0 and spec.at_zero < 0:
             raise ValueError(
                 f"tol is relative to P(0), which is {spec.at_zero:.3g} for {loss!r}: "
@@ -125,14 +126,18 @@ def solve(
             "progress": line,
         }
         if count == 1:
-            return OnePartition(cluster, spec, **settings).go()
-        passes = work.local_passes(summary, count) if local_passes == "auto" else int(local_passes)
-        with one_blas_thread():
+            fit = OnePartition(cluster, spec, **settings)
+        else:
+            passes = work.local_passes(summary, count) if local_passes == "auto" else int(local_passes)
             depth = work.history_depth(summary)
-            return Rounds(cluster, spec, summary, passes=passes, depth=depth, **settings).go(b)
+            fit = Rounds(cluster, spec, summary, passes=passes, depth=depth, **settings)
+        with one_blas_thread():
+            return fit.go()
     except ClusterError as error:
-        kept = "" if checkpoint is None else f" The checkpoint {checkpoint} is kept; the same call goes on from it."
-        raise ClusterError(f"{error}{kept}") from error
+        if fit is None or fit.best is None or checkpoint is None:
+            raise
+        fit.save()
+        raise ClusterError(f"{error} The checkpoint {checkpoint} is kept; the same call goes on from it.") from error
     finally:
         line.close()
         cluster.close()

@@ -28,6 +28,7 @@ class Spec:
     nnz_per_row_max: int
     mean_norm_squared: float
     at_zero: float
+    intercept_at_zero: float
     positive: Any = None
     classes: Array | None = None
 

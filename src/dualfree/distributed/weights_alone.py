@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import Any
@@ -52,9 +53,10 @@ def certify_weights(
         The intercept that it holds for.
     """
     cluster = Cluster(partitions, current_client(client), timeout)
+    attempts = itertools.count(1)  # each attempt has a number of its own, so that a late task of another is found out
 
     def evaluate() -> tuple[Certificate, float]:
-        sums = ClusterSums(cluster, spec, Point(1, intercept, None), w)
+        sums = ClusterSums(cluster, spec, Point(next(attempts), intercept, None), w)
         sums.evaluate()
         b = sums.point.b
         certificate = bound_from_sums(spec, sums, w, b, sums.sums, sums.sums_error, np.empty(spec.d))
@@ -67,7 +69,7 @@ def certify_weights(
     try:
         kind = get_loss(loss)
         cluster.load(kind)
-        spec, _ = make_spec(cluster, summarise(cluster), kind, lam, fit_intercept, None, seed=0)
+        spec = make_spec(cluster, summarise(cluster), kind, lam, fit_intercept, None, seed=0)
         with one_blas_thread():
             certificate, b = cluster.patiently(evaluate)
         return certificate, float(b)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .._dask import distributed
@@ -14,6 +14,12 @@ def make_resident(client: Any, blocks: Sequence[Any]) -> list[Any]:
     delayed = [block for block in blocks if not isinstance(block, distributed.Future)]
     started = iter(client.compute(delayed))
     return [block if isinstance(block, distributed.Future) else next(started) for block in blocks]
+
+
+def release(futures: Iterable[Any]) -> None:
+    """Tell the cluster that nobody needs these blocks any more."""
+    for future in futures:
+        future.release()
 
 
 def collect(client: Any, futures: Sequence[Any], what: str, timeout: float) -> list[Any]:

@@ -292,6 +292,17 @@ def test_a_loader_that_fails(client, rows):
         surveyed(client, from_delayed([dask.delayed(rows[:2]), dask.delayed(load)()]))
 
 
+def test_data_of_another_cluster(client, rows):
+    from distributed import Client
+
+    with Client(
+        processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0", set_as_default=False
+    ) as other:
+        X = other.persist(da.from_array(rows[0], chunks=(30, D)))
+        with pytest.raises(ClusterError, match="A part of the data is not on this cluster"):
+            surveyed(client, from_array(X, rows[1]))
+
+
 def test_waiting_ends(client):
     import time
 

@@ -70,7 +70,7 @@ class LogisticRegression(DaskClassifier):
     >>> import dask.array as da
     >>> from dask.distributed import Client
     >>> from dualfree.dask import LogisticRegression
-    >>> X = da.random.default_rng(0).normal(size=(400, 3), chunks=(100, 3)).persist()
+    >>> X = da.random.default_rng(0).normal(size=(400, 3), chunks=(100, 3))
     >>> y = X[:, 0] > 0.5 * X[:, 1]
     >>> with Client(processes=False, dashboard_address=":0"):
     ...     model = LogisticRegression(random_state=0).fit(X, y)

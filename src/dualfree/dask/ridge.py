@@ -66,7 +66,7 @@ class Ridge(RegressorMixin, DaskModel):  # type: ignore[misc]
     >>> import dask.array as da
     >>> from dask.distributed import Client
     >>> from dualfree.dask import Ridge
-    >>> X = da.random.default_rng(0).normal(size=(400, 3), chunks=(100, 3)).persist()
+    >>> X = da.random.default_rng(0).normal(size=(400, 3), chunks=(100, 3))
     >>> with Client(processes=False, dashboard_address=":0"):
     ...     model = Ridge(alpha=0.1, tol=1e-10, random_state=0).fit(X, 2 * X[:, 0] - X[:, 1] + 1)
     >>> model.coef_.round(2), round(model.intercept_, 2)

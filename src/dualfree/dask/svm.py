@@ -72,7 +72,7 @@ class LinearSVC(DaskClassifier):
     >>> import dask.array as da
     >>> from dask.distributed import Client
     >>> from dualfree.dask import LinearSVC
-    >>> X = da.random.default_rng(0).normal(size=(400, 3), chunks=(100, 3)).persist()
+    >>> X = da.random.default_rng(0).normal(size=(400, 3), chunks=(100, 3))
     >>> with Client(processes=False, dashboard_address=":0"):
     ...     model = LinearSVC(C=0.1, random_state=0).fit(X, X[:, 0] > 0.5 * X[:, 1])
     >>> model.coef_.shape, model.certificate_.relative_gap <= 1e-6

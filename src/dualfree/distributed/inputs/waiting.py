@@ -40,6 +40,10 @@ def collect(client: Any, futures: Sequence[Any], what: str, timeout: float) -> l
                 f"partitions are ready, the cluster has {workers} worker{'' if workers == 1 else 's'}. "
                 "Raise timeout if this much work takes longer, or look at the workers."
             ) from None
+        except distributed.CancelledError:
+            raise ClusterError(
+                f"A part of {what} is not on this cluster: it was persisted on another one, or was lost with a worker."
+            ) from None
     for k, future in enumerate(futures):
         if future.status == "error":
             error = future.exception()

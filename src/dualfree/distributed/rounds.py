@@ -77,6 +77,7 @@ class Rounds(Fit):
                         outcome = self._evaluate()
                         due = self._next_due()
                         self._choose_method()
+                        self.cluster.spread()
         except KeyboardInterrupt:
             outcome = self._interrupted()
         return self._finish(outcome)

@@ -66,6 +66,11 @@ def prepare(block: Block, k: int, loss: Loss, n_features: int | None) -> Part:
     return Part(block, k, loss, n_features)
 
 
+def handed_over(part: Part) -> Part:
+    """Take a partition over from another worker: Dask has copied it here."""
+    return part
+
+
 def describe(part: Part) -> Reply:
     """Say what the client needs to know of a partition."""
     problem = part.problem

@@ -20,8 +20,7 @@ from ..dual_domain import Balance, exact_sum, farthest_row, room_to_shift, shift
 from ..losses import Loss
 from ..problem import loss_sum
 from ..row_sums import GapTerms, LocalSums, ResidualTerms, Slope, SlopeDoubt
-from ..solvers.auto import hessian_cost
-from ..solvers.newton import curvature_sum, curvatures_into
+from ..solvers.newton import Newton, curvature_sum, curvatures_into
 from ._dask import distributed
 from .local_solver import LocalSolver
 from .part import LocalProblem, Part
@@ -104,7 +103,7 @@ def describe(part: Part) -> Reply:
             labels=labels,
             label_rows=rows,
             label_weights=weights,
-            hessian_cost=hessian_cost(problem),
+            hessian_cost=Newton.hessian_cost(problem),
         ),
     )
 

@@ -11,7 +11,7 @@ help:
 	@echo "make test-browser  the HTML report in headless Chromium; writes report.png"
 	@echo "make fuzz          100,000 broken inputs for the readers of data and model files"
 	@echo "make bench-quick   time to a true suboptimality against peers, a small grid; DATA_DIR=folder of .npz files"
-	@echo "make bench         the same on the full grid (hours)"
+	@echo "make bench         the same on the full grid, with intercept, float32 and all threads, too (hours)"
 	@echo "make docs          the documentation as a web site in site/"
 	@echo "make bench-engine  speed and memory of the engine; needs DATA_DIR=folder with rcv1_subsets.npz"
 
@@ -35,11 +35,19 @@ test-browser: .venv-browser/.ready
 fuzz: .venv-test/.ready
 	.venv-test/bin/python tests/io/fuzz.py --inputs 100000
 
+# Each line adds to the same file and goes on where it was interrupted.
+COMPARE = .venv-bench/bin/python -m benchmarks.compare --data-dir $(DATA_DIR)
+FULL = --out benchmark_results/full.parquet
+
 bench-quick: .venv-bench/.ready
-	.venv-bench/bin/python -m benchmarks.compare --data-dir $(DATA_DIR) --quick --out benchmark_results/quick.parquet
+	$(COMPARE) --quick --fresh --out benchmark_results/quick.parquet
 
 bench: .venv-bench/.ready
-	.venv-bench/bin/python -m benchmarks.compare --data-dir $(DATA_DIR) --out benchmark_results/full.parquet
+	$(COMPARE) $(FULL)
+	$(COMPARE) $(FULL) --intercept
+	$(COMPARE) $(FULL) --dtype float32
+	$(COMPARE) $(FULL) --threads all
+	$(COMPARE) $(FULL) --summary-only --plots --markdown benchmark_results/full.md
 
 bench-engine: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/engine.py --data-dir $(DATA_DIR)

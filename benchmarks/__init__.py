@@ -1,1 +1,1 @@
-"""Benchmarks: programs, not tests. `compare.py` measures peers, `engine.py` the engine itself."""
+"""Benchmarks: programs, not tests. `compare` measures peers, `engine` the engine itself; docs/benchmarks.md says how."""

@@ -5,8 +5,8 @@
 A cell is a data set, a loss and λn. The reference P* is our own certificate at a relative gap of 1e-12. The time of a
 solver to a level (P(w) − P*)/(P(0) − P*) ≤ 1e-3, 1e-6, 1e-9 is the time of a whole fit (conversion included) at the
 loosest of its tolerances that reaches the level; the same rule for ours, whose certificate is computed inside the
-time. First every tolerance runs once, from loose to tight; then the chosen ones are repeated, solvers interleaved, and
-the median counts. Cells that are in the output already are not run again.
+time. First tolerances run from loose to tight; then the chosen ones are repeated, solvers interleaved, and the median
+counts. Cells that are in the output already are not run again. docs/benchmarks.md has the details.
 """
 
 from __future__ import annotations
@@ -14,165 +14,232 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
-import scipy.sparse
-from threadpoolctl import threadpool_limits
 
-import dualfree as df
+from . import machine, summary
+from .datasets import DataSet, NotComparedError, files_in, load
+from .grid import FEW_LAM_NS, LAM_NS, LEVELS, LOSSES, Cell, cells_of
+from .markdown import write_markdown
+from .measure import CellRun, Effort
+from .peers import OURS, Peer, installed
+from .results import Results
+from .worker import Worker, limit_threads, task_of
 
-from .peers import Peer, installed
-
-LEVELS = (1e-3, 1e-6, 1e-9)
-BINARY = ("logistic", "squared_hinge")
-QUICK_DATA = ("mushrooms", "phishing", "a9a", "ijcnn1", "w8a", "rcv1_subsets", "news20groups_tfidf", "cpusmall")
-FULL_MULTICLASS = ("mnist",)  # not binary; left out
-
-
-def load(path: Path, dtype: str) -> tuple[Any, np.ndarray]:
-    with np.load(path) as f:
-        X = scipy.sparse.csr_matrix((f["data"], f["indices"], f["indptr"]), shape=f["shape"]).astype(dtype)
-        y = f["y"].astype(np.float64)
-    if X.nnz > 0.5 * X.shape[0] * X.shape[1]:
-        X = np.ascontiguousarray(X.toarray())
-    classes = np.unique(y)
-    return X, np.where(y == classes[-1], 1.0, -1.0) if classes.size == 2 else y
+_QUICK = Effort(repeats=3, patience=5.0, give_up=5.0, contender=2.0)
+_QUICK_NONZEROS = 2_000_000
+_QUICK_MINUTES = 5.0
 
 
-def timed(peer: Peer, X: Any, y: np.ndarray, loss: str, lam: float, tol: float, threads: int) -> tuple[float, Any]:
-    began = time.perf_counter()
-    w = peer.fit(X, y, loss, lam, tol, threads)
-    return time.perf_counter() - began, w
+def _listed(kind: Callable[[str], object]) -> Callable[[str], tuple[object, ...]]:
+    def convert(text: str) -> tuple[object, ...]:
+        return tuple(kind(entry.strip()) for entry in text.split(","))
+
+    convert.__name__ = f"list ({kind.__name__}s with commas between them)"
+    return convert
 
 
-def cell(
-    peers: list[Peer], X: Any, y: np.ndarray, loss: str, lam_n: float, threads: int, repeats: int, patience: float
-) -> list[dict[str, Any]]:
-    lam = lam_n / X.shape[0]
-    problem = df.Problem(X, y, loss=loss, lam=lam)
-    reference = df.solve(problem, tol=1e-12, max_epochs=20_000, max_time=120, random_state=0).certificate
-    best, at_zero = reference.primal - reference.gap, problem.at_zero
-    chosen: dict[str, dict[float, tuple[Peer, float]]] = {}
-    for peer in peers:
-        if loss not in peer.losses or (peer.max_features and X.shape[1] > peer.max_features):
-            continue
-        left = list(LEVELS)
-        chosen[peer.name] = {}
-        for position, tol in enumerate(peer.tolerances):
-            try:
-                if position == 0:
-                    timed(peer, X, y, loss, lam, tol, threads)  # imports and compilation do not count
-                seconds, w = timed(peer, X, y, loss, lam, tol, threads)
-            except Exception as error:
-                print(f"    {peer.name}: {type(error).__name__}: {error}", flush=True)
-                break
-            reached = (problem.primal(w) - best) / (at_zero - best)
-            while left and reached <= left[0]:
-                chosen[peer.name][left.pop(0)] = (peer, tol)
-            if not left or seconds > patience:
-                break
-    times: dict[tuple[str, float], list[float]] = {}
-    for _ in range(repeats):
-        for name, levels in chosen.items():
-            for level, (peer, tol) in levels.items():
-                times.setdefault((name, level), []).append(timed(peer, X, y, loss, lam, tol, threads)[0])
-    return [
-        {
-            "solver": name,
-            "level": level,
-            "seconds": float(np.median(times[name, level])) if level in levels else np.nan,
-            "tol": levels[level][1] if level in levels else np.nan,
-            "reference_gap": reference.relative_gap,
-        }
-        for name, levels in chosen.items()
-        for level in LEVELS
-    ]
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return value
 
 
-def summary(frame: pd.DataFrame) -> None:
-    """Print one line per cell and level: ours, the best peer, the ratio; then geometric means and the worst cells."""
-    for level in LEVELS:
-        ratios = []
-        print(f"\nlevel {level:g}: best peer's time / ours")
-        for key, group in frame[frame.level == level].groupby(
-            ["data", "dtype", "loss", "lam_n", "threads"], sort=False
-        ):
-            ours = group[group.solver == "dualfree"].seconds.iloc[0]
-            others = group[(group.solver != "dualfree") & group.seconds.notna()]
-            name = " ".join(str(k) for k in key)
-            if others.empty or not ours > 0:
-                print(f"  {name:<52} ours {1e3 * ours:9.1f} ms   {'no peer reached it' if ours > 0 else 'NOT REACHED'}")
-                continue
-            peer = others.loc[others.seconds.idxmin()]
-            ratios.append(peer.seconds / ours)
-            print(
-                f"  {name:<52} ours {1e3 * ours:9.1f} ms   {peer.solver:<26} {1e3 * peer.seconds:9.1f} ms   "
-                f"ratio {ratios[-1]:6.2f}"
-            )
-        if ratios:
-            print(
-                f"  geometric mean {np.exp(np.mean(np.log(ratios))):.2f} over {len(ratios)} cells, worst {min(ratios):.2f}, "
-                f"ahead in {sum(r >= 1 for r in ratios)}"
-            )
+_positive.__name__ = "positive number"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data-dir", type=Path, required=True)
-    parser.add_argument("--out", type=Path, default=Path("benchmark_results/compare.parquet"))
-    parser.add_argument("--quick", action="store_true", help="a smaller grid, about five minutes")
-    parser.add_argument("--data", help="names, separated by commas")
-    parser.add_argument("--losses", default="logistic,squared_hinge,squared")
-    parser.add_argument("--lam-n", default=None, help="values of λn, separated by commas")
-    parser.add_argument("--dtype", default="float64", choices=["float64", "float32"])
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument(
-        "--patience", type=float, default=20.0, help="no tighter tolerance after a fit of that many seconds"
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError
+    return count
+
+
+_count.__name__ = "positive whole number"
+
+
+def _threads(text: str) -> int:
+    return machine.cores() if text == "all" else _count(text)
+
+
+_threads.__name__ = "number of threads (a positive whole number or all)"
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.compare", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
-    arguments = parser.parse_args()
-    if not arguments.data_dir.is_dir():
-        sys.exit(f"--data-dir {arguments.data_dir} is not a folder.")
-    available = {path.stem: path for path in sorted(arguments.data_dir.glob("*.npz"))}
-    wanted = arguments.data.split(",") if arguments.data else list(QUICK_DATA if arguments.quick else available)
-    lam_ns = [float(v) for v in (arguments.lam_n or ("1,0.01" if arguments.quick else "10,1,0.1,0.01")).split(",")]
-    repeats, patience = (3, 2.0) if arguments.quick else (arguments.repeats, arguments.patience)
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    done = pd.read_parquet(arguments.out) if arguments.out.exists() and not arguments.fresh else pd.DataFrame()
-    peers = installed()
-    for name in wanted:
-        if name not in available:
-            print(f"{name}: not in {arguments.data_dir}")
-            continue
-        X, y = load(available[name], arguments.dtype)
-        if np.unique(y).size != 2 and name in FULL_MULTICLASS:
-            continue
-        for loss in arguments.losses.split(","):
-            if (loss in BINARY) != (np.unique(y).size == 2):
+    what = parser.add_argument_group("what to solve (comma-separated lists)")
+    what.add_argument("--data-dir", type=Path, help="folder of NumPy archives and LIBSVM files")
+    what.add_argument("--data", type=_listed(str), help="names of sets; by default every set of the folder")
+    what.add_argument("--losses", type=_listed(str), default=tuple(loss for task in LOSSES.values() for loss in task))
+    what.add_argument("--lam-n", type=_listed(_positive), help="by default 10,1,0.1,0.01; with --intercept 1,0.01")
+    what.add_argument("--levels", type=_listed(_positive), default=LEVELS, help="by default 1e-3,1e-6,1e-9")
+    what.add_argument("--solvers", type=_listed(str), help="beginnings of solvers' names, as dualfree,sklearn")
+    what.add_argument(
+        "--intercept", action="store_true", help="with an unpenalised intercept, for solvers that have one"
+    )
+    what.add_argument("--dtype", default="float64", choices=["float64", "float32"])
+    what.add_argument("--threads", type=_threads, default=1, help="a number or all")
+    how = parser.add_argument_group("how much time to spend")
+    how.add_argument("--quick", action="store_true", help="about five minutes: fewer sets and λ, fewer repeats")
+    how.add_argument("--repeats", type=_count, help="repeats of a fit (three times as many where it is short)")
+    how.add_argument("--patience", type=_positive, help="the most seconds for one fit")
+    how.add_argument("--give-up", type=_positive, help="no tighter tolerance beyond so many times the best time")
+    how.add_argument("--minutes", type=_positive, help="begin no cell after that many")
+    how.add_argument("--fresh", action="store_true", help="measure again what is in the output already")
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", type=Path, default=Path("benchmark_results/compare.parquet"))
+    output.add_argument("--summary-only", action="store_true", help="measure nothing; sum up what --out holds")
+    output.add_argument("--markdown", type=Path, metavar="FILE", help="also write the tables as Markdown")
+    output.add_argument("--plots", action="store_true", help="also draw performance profiles, next to --out")
+    options = parser.parse_args(arguments)
+    known = {loss for task in LOSSES.values() for loss in task}
+    if unknown := set(options.losses) - known:
+        parser.error(f"--losses: {', '.join(sorted(unknown))} is none of {', '.join(sorted(known))}")
+    if not options.summary_only and (options.data_dir is None or not options.data_dir.is_dir()):
+        parser.error(f"--data-dir must name a folder of data sets, got {options.data_dir}")
+    return options
+
+
+def _effort(options: argparse.Namespace) -> Effort:
+    preset = _QUICK if options.quick else Effort()
+    chosen = {name: getattr(options, name) for name in ("repeats", "patience", "give_up")}
+    return replace(preset, **{name: value for name, value in chosen.items() if value is not None})
+
+
+class Program:
+    """One run of the benchmark."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.results = Results(options.out)
+        self.effort = _effort(options)
+        minutes = options.minutes or (_QUICK_MINUTES if options.quick else float("inf"))
+        self.deadline = time.monotonic() + 60 * minutes
+        self.lam_ns = options.lam_n or (FEW_LAM_NS if options.quick or options.intercept else LAM_NS)
+        self.not_begun = 0
+        self.peers: list[Peer] = []
+
+    def measure(self) -> None:
+        """Go through the data sets of the folder."""
+        peers, missing = installed()
+        for sentence in missing:
+            print(sentence)
+        wanted = self.options.solvers
+        self.peers = [peer for peer in peers if wanted is None or peer.name.startswith(wanted)]
+        if not self.peers:
+            sys.exit(f"--solvers: no installed solver begins with {' or '.join(wanted)}.")
+        limit_threads(self.options.threads)
+        files = files_in(self.options.data_dir)
+        for name in self.options.data or files:
+            if name not in files:
+                sys.exit(f"--data: there is no {name} in {self.options.data_dir}; it holds {', '.join(files)}.")
+        for name in self.options.data or files:
+            try:
+                data = load(name, files[name], self.options.dtype)
+            except NotComparedError as reason:
+                print(reason)
                 continue
-            for lam_n in lam_ns:
-                key = {
-                    "data": name,
-                    "dtype": arguments.dtype,
-                    "loss": loss,
-                    "lam_n": lam_n,
-                    "threads": arguments.threads,
-                }
-                if len(done) and (done[list(key)] == pd.Series(key)).all(axis=1).any():
-                    continue
-                print(f"{name} {loss} λn={lam_n:g}", flush=True)
-                with threadpool_limits(arguments.threads):
-                    rows = cell(peers, X, y, loss, lam_n, arguments.threads, repeats, patience)
-                done = pd.concat([done, pd.DataFrame([{**key, **row} for row in rows])], ignore_index=True)
-                part = arguments.out.with_suffix(".part")
-                done.to_parquet(part)
-                part.replace(arguments.out)
-    if len(done):
-        summary(done)
+            if self.options.quick and not self.options.data and data.nnz > _QUICK_NONZEROS:
+                print(f"{name} is left out of the quick run: it has {data.nnz:,} non-zeros.")
+                continue
+            worker = Worker(name, files[name], self.options.dtype, self.options.threads)
+            try:
+                self._measure_set(data, worker)
+            finally:
+                worker.close()
+        if self.not_begun:
+            print(
+                f"The time is up: {self.not_begun} cells were not measured. The same command without --fresh goes on."
+            )
+
+    def _measure_set(self, data: DataSet, worker: Worker) -> None:
+        options = self.options
+        for cell in cells_of(
+            data.name, data.task, options.losses, self.lam_ns, options.dtype, options.intercept, options.threads
+        ):
+            peers = [peer for peer in self.peers if peer.takes(task_of(data, cell))]
+            if not options.fresh and self.results.has(cell, [peer.name for peer in peers], options.levels):
+                continue
+            if time.monotonic() > self.deadline:
+                self.not_begun += 1
+                continue
+            self._measure_cell(cell, data, worker, peers)
+
+    def _measure_cell(self, cell: Cell, data: DataSet, worker: Worker, peers: list[Peer]) -> None:
+        run = CellRun(cell, data, worker, self.effort)
+        rows = run.measure(peers, self.options.levels)
+        self.results.put(
+            cell,
+            rows,
+            n=data.X.shape[0],
+            d=data.X.shape[1],
+            nnz=data.nnz,
+            at_zero=run.reference.at_zero,
+            optimum=run.reference.optimum,
+            reference_gap=run.reference.gap,
+            reference_gap_computed=run.reference.computed,
+            machine=machine.machine(),
+            versions=machine.versions(tuple(sorted({peer.package for peer in installed()[0]}))),
+            commit=machine.commit(),
+        )
+        cells = summary.ratios(self.results.frame[self.results.rows_of(cell)])
+        for _, line in cells.iterrows():
+            print(summary.cell_line(line), flush=True)
+        if cells.empty:  # nothing to compare with
+            for row in rows:
+                print(
+                    f"  {cell} to {row['level']:g}: {row['solver']} {row['note'] or summary.milliseconds(row['seconds'])}"
+                )
+
+
+def _chosen(frame: pd.DataFrame, options: argparse.Namespace) -> pd.DataFrame:
+    """Return the rows that a summary is asked for: the lists of the command line narrow it down."""
+    for column, wanted in (
+        ("data", options.data),
+        ("lam_n", options.lam_n),
+        ("loss", options.losses),
+        ("level", options.levels),
+    ):
+        if wanted is not None and len(frame):
+            frame = frame[frame[column].isin(wanted)]
+    if options.solvers is not None and len(frame):
+        frame = frame[frame.solver.str.startswith((OURS, *options.solvers))]
+    return frame
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, then sum up."""
+    options = _options(arguments)
+    try:
+        program = Program(options)
+    except ValueError as problem:
+        sys.exit(str(problem))
+    if not options.summary_only:
+        print(f"{machine.machine()}; {options.threads} thread(s).")
+        program.measure()
+    frame = _chosen(program.results.frame, options)
+    if frame.empty:
+        sys.exit(f"{options.out} holds no results for this choice.")
+    if options.summary_only:
+        for _, line in summary.ratios(frame).iterrows():
+            print(summary.cell_line(line))
+    print()
+    for line in summary.lines(frame):
+        print(line)
+    if options.markdown:
+        write_markdown(frame, options.markdown)
+        print(f"Wrote {options.markdown}.")
+    if options.plots:
+        from .profiles import write_profiles  # matplotlib takes a second to import
+
+        for path in write_profiles(frame, options.out):
+            print(f"Wrote {path}.")
 
 
 if __name__ == "__main__":

@@ -1,32 +1,30 @@
-"""Cyanure."""
+"""Cyanure. Its objective is ours, and its intercept is not penalised."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from cyanure.estimators import Classifier, Regression
 
-from .base import Peer
+from .base import MAX_ITER, Answer, Peer, Task, answer
 
 
-def fit(X: Any, y: np.ndarray, loss: str, lam: float, tol: float, threads: int) -> np.ndarray:
+def fit(task: Task, tol: float) -> Answer:
     common = {
         "penalty": "l2",
-        "lambda_1": lam,
-        "fit_intercept": False,
+        "lambda_1": task.lam,
+        "fit_intercept": task.fit_intercept,
         "tol": tol,
-        "max_iter": 20_000,
+        "max_iter": MAX_ITER,
         "verbose": False,
-        "n_threads": threads,
+        "n_threads": task.threads,
     }
-    model = (
-        Regression(**common)
-        if loss == "squared"
-        else Classifier(loss={"squared_hinge": "sqhinge"}.get(loss, loss), **common)
-    )
-    model.fit(X, y)
-    return np.asarray(model.coef_ if hasattr(model, "coef_") else model.get_weights(), dtype=np.float64).ravel()
+    if task.loss == "squared":
+        model = Regression(**common)
+    else:
+        model = Classifier(loss={"squared_hinge": "sqhinge"}.get(task.loss, task.loss), **common)
+    model.fit(task.X, task.y)
+    intercept = model.intercept_ if task.fit_intercept else 0.0
+    return answer(model.coef_, intercept, bool(np.max(model.n_iter_) < MAX_ITER))
 
 
-PEERS = [Peer("cyanure", ("logistic", "squared_hinge", "squared"), fit, threads=True)]
+PEERS = [Peer("cyanure", ("logistic", "squared_hinge", "squared"), fit, "cyanure", intercept=True)]

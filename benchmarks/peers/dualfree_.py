@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 import dualfree as df
 
-from .base import Peer
+from .base import MAX_ITER, Answer, Peer, Task
 
 
-def fit(X: Any, y: np.ndarray, loss: str, lam: float, tol: float, threads: int) -> np.ndarray:
-    return df.solve(df.Problem(X, y, loss=loss, lam=lam), tol=tol, max_epochs=20_000, random_state=0).w
+def fit(task: Task, tol: float) -> Answer:
+    problem = df.Problem(task.X, task.y, loss=task.loss, lam=task.lam, fit_intercept=task.fit_intercept)
+    result = df.solve(problem, tol=tol, max_epochs=MAX_ITER, random_state=0, n_threads=task.threads)
+    return Answer(result.w, result.intercept, result.status is df.Status.CONVERGED)
 
 
-PEERS = [Peer("dualfree", ("logistic", "squared_hinge", "squared"), fit)]
+PEERS = [Peer("dualfree", ("logistic", "squared_hinge", "squared"), fit, "dualfree", intercept=True)]

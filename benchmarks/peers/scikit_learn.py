@@ -1,48 +1,95 @@
-"""scikit-learn: LogisticRegression, LinearSVC (LIBLINEAR inside) and Ridge."""
+"""scikit-learn: LogisticRegression, LinearSVC (LIBLINEAR inside) and Ridge.
+
+LogisticRegression and LinearSVC minimise ½‖w‖² + C Σ φ, LinearSVC without the ½ of the squared hinge; Ridge minimises
+Σ (z − y)² + alpha ‖w‖². LinearSVC penalises the intercept and takes no part where there is one.
+"""
 
 from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
-from .base import Peer
+from .base import MAX_ITER, Answer, Peer, Task, answer
 
-warnings.filterwarnings("ignore", module="sklearn")
+warnings.filterwarnings("ignore", module="sklearn")  # fits that end early are meant to
+
+_COMMON = {"max_iter": MAX_ITER, "random_state": 0}
+_LARGEST_HESSIAN = 5_000  # columns: 200 MB
+_LARGEST_GRAM = 10_000  # columns: 800 MB, factorised once
 
 
-def logistic(X: Any, y: np.ndarray, loss: str, lam: float, tol: float, threads: int, solver: str) -> np.ndarray:
+def logistic(task: Task, tol: float, solver: str) -> Answer:
     model = LogisticRegression(
-        C=1 / (lam * X.shape[0]), fit_intercept=False, solver=solver, tol=tol, max_iter=20_000, random_state=0
+        C=1 / task.lam_n, fit_intercept=task.fit_intercept, solver=solver, tol=tol, **_COMMON
+    ).fit(task.X, task.y)
+    return answer(model.coef_, model.intercept_, bool(np.max(model.n_iter_) < MAX_ITER))
+
+
+def svc(task: Task, tol: float, dual: bool) -> Answer:
+    model = LinearSVC(C=0.5 / task.lam_n, fit_intercept=False, dual=dual, tol=tol, **_COMMON).fit(task.X, task.y)
+    return answer(model.coef_, 0.0, bool(model.n_iter_ < MAX_ITER))
+
+
+def ridge(task: Task, tol: float, solver: str) -> Answer:
+    model = Ridge(alpha=task.lam_n, fit_intercept=task.fit_intercept, solver=solver, tol=tol, **_COMMON)
+    model.fit(task.X, task.y)
+    return answer(
+        model.coef_, model.intercept_, None if model.n_iter_ is None else bool(np.max(model.n_iter_) < MAX_ITER)
     )
-    return model.fit(X, y).coef_[0]
 
 
-def svc(X: Any, y: np.ndarray, loss: str, lam: float, tol: float, threads: int, dual: bool) -> np.ndarray:
-    # no ½ in LIBLINEAR's squared hinge
-    model = LinearSVC(
-        C=0.5 / (lam * X.shape[0]), fit_intercept=False, dual=dual, tol=tol, max_iter=20_000, random_state=0
-    )
-    return model.fit(X, y).coef_[0]
-
-
-def ridge(X: Any, y: np.ndarray, loss: str, lam: float, tol: float, threads: int, solver: str) -> np.ndarray:
-    model = Ridge(alpha=lam * X.shape[0], fit_intercept=False, solver=solver, tol=tol, max_iter=20_000, random_state=0)
-    return model.fit(X, y).coef_
-
+_PACKAGE = "scikit-learn"
+_DIRECT = (1e-12,)  # solves a linear system: there is no tolerance to choose
 
 PEERS = [
-    *(
-        Peer(f"sklearn {solver}", ("logistic",), partial(logistic, solver=solver))
-        for solver in ("lbfgs", "newton-cg", "sag", "saga")
+    Peer(
+        "sklearn newton-cholesky",
+        ("logistic",),
+        partial(logistic, solver="newton-cholesky"),
+        _PACKAGE,
+        intercept=True,
+        max_features=_LARGEST_HESSIAN,
     ),
-    Peer("sklearn newton-cholesky", ("logistic",), partial(logistic, solver="newton-cholesky"), max_features=4000),
-    Peer("sklearn LinearSVC dual", ("squared_hinge",), partial(svc, dual=True)),
-    Peer("sklearn LinearSVC primal", ("squared_hinge",), partial(svc, dual=False)),
-    *(Peer(f"sklearn Ridge {s}", ("squared",), partial(ridge, solver=s)) for s in ("sparse_cg", "lsqr", "sag", "saga")),
-    Peer("sklearn Ridge auto", ("squared",), partial(ridge, solver="auto"), tolerances=(1e-12,)),
+    *(
+        Peer(f"sklearn {solver}", ("logistic",), partial(logistic, solver=solver), _PACKAGE, intercept=True)
+        for solver in ("lbfgs", "newton-cg", "saga", "sag")
+    ),
+    Peer("sklearn LinearSVC dual", ("squared_hinge",), partial(svc, dual=True), _PACKAGE),
+    Peer("sklearn LinearSVC primal", ("squared_hinge",), partial(svc, dual=False), _PACKAGE),
+    Peer(
+        "sklearn Ridge cholesky",
+        ("squared",),
+        partial(ridge, solver="cholesky"),
+        _PACKAGE,
+        tolerances=_DIRECT,
+        intercept=True,
+        max_features=_LARGEST_GRAM,
+        dense_intercept_only=True,
+    ),
+    Peer(
+        "sklearn Ridge svd",
+        ("squared",),
+        partial(ridge, solver="svd"),
+        _PACKAGE,
+        tolerances=_DIRECT,
+        intercept=True,
+        max_features=_LARGEST_HESSIAN,
+        dense_only=True,
+    ),
+    *(
+        Peer(f"sklearn Ridge {solver}", ("squared",), partial(ridge, solver=solver), _PACKAGE, intercept=True)
+        for solver in ("auto", "sparse_cg", "lsqr", "sag")
+    ),
+    Peer(
+        "sklearn Ridge saga",
+        ("squared",),
+        partial(ridge, solver="saga"),
+        _PACKAGE,
+        intercept=True,
+        dense_intercept_only=True,
+    ),
 ]

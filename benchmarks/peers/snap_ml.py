@@ -1,33 +1,38 @@
-"""Snap ML. Its objective is Σ φ + (regularizer/2) ‖w‖²."""
+"""Snap ML. Its objective is Σ φ + (regularizer/2) ‖w‖², without the ½ of the squared hinge.
+
+It has a dual and a primal solver. Its intercept is one more column of X, penalised: it takes no part where there is one.
+It computes in float32 whatever it is given.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-import numpy as np
-import scipy.sparse
-from snapml import LinearRegression, LogisticRegression
+from snapml import LinearRegression, LogisticRegression, SupportVectorMachine
 
-from .base import Peer
+from .base import MAX_ITER, Answer, Peer, Task, answer
 
 
-def logistic(X: Any, y: np.ndarray, loss: str, lam: float, tol: float, threads: int) -> np.ndarray:
-    X = X.astype(np.float32)  # what it converts to; the conversion is part of the time
-    model = LogisticRegression(
-        regularizer=lam * X.shape[0], tol=tol, max_iter=20_000, n_jobs=threads, fit_intercept=False, random_state=0
+def fit(task: Task, tol: float, **options: Any) -> Answer:
+    kind = {"logistic": LogisticRegression, "squared_hinge": SupportVectorMachine, "squared": LinearRegression}[
+        task.loss
+    ]
+    strength = 2 * task.lam_n if task.loss == "squared_hinge" else task.lam_n
+    model = kind(
+        regularizer=strength,
+        tol=tol,
+        max_iter=MAX_ITER,
+        n_jobs=task.threads,
+        fit_intercept=False,
+        random_state=0,
+        **options,
     )
-    return np.asarray(model.fit(X, y).coef_, dtype=np.float64).ravel()
-
-
-def squared(X: Any, y: np.ndarray, loss: str, lam: float, tol: float, threads: int) -> np.ndarray:
-    X = scipy.sparse.csr_matrix(X, dtype=np.float32) if scipy.sparse.issparse(X) else X.astype(np.float32)
-    model = LinearRegression(
-        regularizer=lam * X.shape[0], tol=tol, max_iter=20_000, n_jobs=threads, fit_intercept=False, random_state=0
-    )
-    return np.asarray(model.fit(X, y).coef_, dtype=np.float64).ravel()
+    return answer(model.fit(task.X, task.y).coef_, 0.0)
 
 
 PEERS = [
-    Peer("snapml", ("logistic",), logistic, threads=True),
-    Peer("snapml", ("squared",), squared, threads=True),
+    Peer("snapml dual", ("logistic", "squared"), partial(fit, dual=True), "snapml"),
+    Peer("snapml dual", ("squared_hinge",), partial(fit, loss="squared_hinge"), "snapml"),
+    Peer("snapml primal", ("logistic", "squared"), partial(fit, dual=False), "snapml"),
 ]

@@ -95,8 +95,12 @@ def kernel(function: Callable[..., Any]) -> Any:
     return dispatcher
 
 
-def device(function: Callable[..., Any] | None = None, *, contract: bool = False) -> Any:
-    """Compile a piece of a kernel; with `contract` a product and a sum may become one fused operation."""
+def device(function: Callable[..., Any] | None = None, *, contract: bool = False, reassociate: bool = False) -> Any:
+    """Compile a piece of a kernel.
+
+    With `contract` a product and a sum may become one fused operation; with `reassociate` sums may be taken in any order, too.
+    """
     if function is None:
-        return functools.partial(device, contract=contract)
-    return numba.njit(nogil=True, error_model="numpy", fastmath={"contract"} if contract else False)(function)
+        return functools.partial(device, contract=contract, reassociate=reassociate)
+    relaxed: Any = set(REASSOCIATE) if reassociate else {"contract"} if contract else False
+    return numba.njit(nogil=True, error_model="numpy", fastmath=relaxed)(function)

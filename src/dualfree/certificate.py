@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from .problem import Problem
 from .row_sums import EPS as _EPS
 from .row_sums import EVALUATION as _EVALUATION
 from .row_sums import LocalSums, RowSums, loss_unit
+from .team import Team
 
 _BRACKET_STEPS = 40
 
@@ -111,6 +112,13 @@ class Certificate:
         )
 
 
+class KnownWeights(NamedTuple):
+    """What is known of w(α): Σ α_i x_i, off by at most `error` Σ |α_i| ‖x_i‖; or, without it, that ‖w − w(α)‖ ≤ `error`."""
+
+    sums: Array | None
+    error: float
+
+
 def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None) -> Certificate:
     """Certify any point: bound P(w, b) − P* from the data alone.
 
@@ -159,7 +167,25 @@ def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None)
     error = problem.sum_rows_into(feasible, sums, scratch)
     # any w is allowed; what overflows is certified as infinite
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        return bound_gap(problem, vector, b, feasible, balance, z, sums, error, scratch, final=True)
+        return bound_gap(problem, vector, b, feasible, balance, z, KnownWeights(sums, error), scratch, final=True)
+
+
+def at_zero_weights(problem: Problem, b: float) -> Certificate:
+    """Certify w = 0 with α = 0: no built-in loss is negative and each has φ*(0) = 0, so D(0) = 0 and the gap is P(0, b)."""
+    primal = problem.at_zero
+    rounding = (problem.n + 64.0) * _EPS * primal  # the sum of n terms, all of one sign
+    gap = primal + rounding
+    return Certificate(
+        primal=primal,
+        dual=primal - gap - rounding,  # as everywhere: P less the gap, less what rounding may have done to P
+        gap=gap,
+        relative_gap=gap / primal if primal > 0 else 0.0,
+        distance_bound=math.sqrt(2 * gap / problem.lam) * (1 + 8 * _EPS),
+        intercept_bound=math.inf if problem.fit_intercept else 0.0,
+        source="dual",
+        rounding=rounding,
+        weight_norm=0.0,
+    )
 
 
 def bound_gap(
@@ -169,20 +195,24 @@ def bound_gap(
     alpha: Array,
     balance: Balance,
     z: Array,
-    sums: Array,
-    sums_error: float,
+    known: KnownWeights,
     gradient: Array,
     *,
     enough: float = 0.0,
+    trusts_dual: bool = False,
     final: bool = False,
+    team: Team | None = None,
 ) -> Certificate:
-    """Compute both bounds at (w, b), given feasible α, z = X w and `sums` = Σ α_i x_i with its error; `gradient` is scratch.
+    """Compute both bounds at (w, b), given feasible α, z = X w and what is known of w(α); `gradient` is scratch.
 
-    The gradient bound costs a pass over the data and is left out when the dual bound is at most `enough`.
+    The gradient bound costs a pass over the data. It is left out where the dual bound is at most `enough`, where w(α) was not
+    summed and, with `trusts_dual`, as long as the dual bound is more than rounding errors.
     With `final` the intercept is bounded, too. On return z holds |κ_i|.
     """
-    rows = LocalSums(problem, norm_of(w), b, alpha, balance, z, problem.n)
-    certificate = bound_from_sums(problem, rows, w, b, sums, sums_error, gradient, enough=enough, final=final)
+    rows = LocalSums(problem, norm_of(w), b, alpha, balance, z, problem.n, team)
+    certificate = bound_from_sums(
+        problem, rows, w, b, known, gradient, enough=enough, trusts_dual=trusts_dual, final=final
+    )
     rows.residuals_into_margins()
     return certificate
 
@@ -229,11 +259,11 @@ def bound_from_sums(
     rows: RowSums,
     w: Array,
     b: float,
-    sums: Array,
-    sums_error: float,
+    known: KnownWeights,
     gradient: Array,
     *,
     enough: float = 0.0,
+    trusts_dual: bool = False,
     final: bool = False,
 ) -> Certificate:
     """Compute both bounds from sums over the rows, wherever these are."""
@@ -242,9 +272,12 @@ def bound_from_sums(
     w_norm = norm_of(w)
     terms, imbalance = rows.gap_terms()
     # ‖w − w(α)‖, the rounding of w(α) and of the difference included
-    gradient[:] = w - sums / (lam * n)
-    sum_error = (sums_error + 4.0 * _EPS) * terms.alpha_size / (lam * n) + 8.0 * _EPS * w_norm
-    distance = norm_of(gradient)
+    if known.sums is None:
+        distance, sum_error = known.error, 0.0
+    else:
+        gradient[:] = w - known.sums / (lam * n)
+        sum_error = (known.error + 4.0 * _EPS) * terms.alpha_size / (lam * n) + 8.0 * _EPS * w_norm
+        distance = norm_of(gradient)
 
     primal = terms.primal / n + 0.5 * lam * w_norm * w_norm
     primal_error = terms.primal_error / n + 8.0 * _EPS * abs(primal) + problem.d * _EPS * lam * w_norm * w_norm
@@ -259,7 +292,8 @@ def bound_from_sums(
         gap = (losses + 0.5 * lam * _square(distance + sum_error + shift)) * (1 + 8 * _EPS)
         rounding = gap - (terms.fenchel_young / n + 0.5 * lam * _square(distance))
 
-    if not gap <= enough and math.isfinite(smoothness):
+    hopeful = not trusts_dual or rounding >= 0.5 * gap  # both are infinite where nothing is known of the gap yet
+    if not gap <= enough and hopeful and math.isfinite(smoothness) and known.sums is not None:
         slope_error, h = 0.0, 0.0
         usable, flat = True, False
         if problem.fit_intercept:
@@ -274,8 +308,8 @@ def bound_from_sums(
             bound = (_square(size + spill + error) / (2 * lam) + slack) * (1 + 8 * _EPS)
             if not bound >= gap:
                 # Where P(w, ·) is flat, b is uncertain, but not because of rounding.
-                known = _square(size + spill) / (2 * lam) + slack if flat else _square(size) / (2 * lam)
-                gap, source, rounding = bound, "gradient", bound - known
+                certain = _square(size + spill) / (2 * lam) + slack if flat else _square(size) / (2 * lam)
+                gap, source, rounding = bound, "gradient", bound - certain
     if primal == 0.0 and problem.loss.builtin_id is not None:
         gap, source, rounding = 0.0, "dual", 0.0  # no built-in loss is negative: D(0) ≥ 0
     if math.isnan(gap):

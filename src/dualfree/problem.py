@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,32 @@ class Problem:
         other._at_zero = None
         return other
 
+    def between(self, first: int, last: int) -> Problem:
+        """Return the problem on consecutive rows, with the same λ; nothing is copied."""
+        other = copy.copy(self)
+        other.__dict__.pop("pairs", None)
+        other.n = last - first
+        if len(self.rows) == 1:
+            other.rows = (self.rows[0][first:last],)
+        else:
+            other.rows = (self.rows[0], self.rows[1], self.rows[2][first : last + 1])
+        other.y, other.sample_weight = self.y[first:last], self.sample_weight[first:last]
+        other.row_norms_squared = self.row_norms_squared[first:last]
+        other._at_zero = None
+        return other
+
+    def subset(self, chosen: Array) -> Problem:
+        """Return the problem on some of the rows, with the same λ; those rows are copied."""
+        other = copy.copy(self)
+        other.__dict__.pop("pairs", None)
+        other.X = self.X[chosen]
+        other.n = other.X.shape[0]
+        other.rows = _rows.as_rows(other.X)
+        other.y, other.sample_weight = self.y[chosen], self.sample_weight[chosen]
+        other.row_norms_squared = self.row_norms_squared[chosen]
+        other._at_zero = None
+        return other
+
     def __repr__(self) -> str:
         form = "CSR" if len(self.rows) == 3 else "dense"
         intercept = ", fit_intercept=True" if self.fit_intercept else ""
@@ -164,7 +191,12 @@ class Problem:
     @property
     def nnz(self) -> int:
         """Stored entries of X."""
-        return int(self.rows[2][-1]) if len(self.rows) == 3 else self.n * self.d
+        return int(self.rows[2][-1] - self.rows[2][0]) if len(self.rows) == 3 else self.n * self.d
+
+    @cached_property
+    def pairs(self) -> int:
+        """Σ nnz_i², what a Hessian costs."""
+        return _rows.sum_of_squared_lengths(self.rows)
 
     @property
     def nnz_per_row_max(self) -> int:
@@ -214,9 +246,17 @@ class Problem:
 
     def sum_rows_into(self, alpha: Array, out: Array, scratch: Array) -> float:
         """out = Σ α_i x_i; return e such that the rounding error is at most e Σ |α_i| ‖x_i‖."""
-        block = max(_SUM_BLOCK, self.n * self.d // max(1, self.nnz))  # a block's end costs d additions
-        _rows.weighted_sum_into(self.rows, alpha, block, out, scratch)
-        return (min(block, self.n) + self.n / block + 4.0) * _EPS
+        _rows.weighted_sum_into(self.rows, alpha, self._sum_block, out, scratch)
+        return self.sum_error
+
+    @property
+    def _sum_block(self) -> int:
+        return max(_SUM_BLOCK, self.n * self.d // max(1, self.nnz))  # a block's end costs d additions
+
+    @property
+    def sum_error(self) -> float:
+        """What `sum_rows_into` returns."""
+        return (min(self._sum_block, self.n) + self.n / self._sum_block + 4.0) * _EPS
 
     def residuals(self, w: Array, alpha: Array, intercept: float = 0.0) -> Array:
         """Return κ_i = s_i φ'(x_i·w + b; y_i) + α_i."""

@@ -15,13 +15,17 @@ import numpy as np
 
 from . import rows as _rows
 from ._checks import Array
-from ._jit import kernel
+from ._jit import device, kernel
 from .dual_domain import Balance
-from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms, residual
+from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms_into, residual
 from .problem import Problem, slope_sum
+from .team import Part, Team
 
 EPS = 2.0**-52
 EVALUATION = 32.0 * EPS  # what evaluating a closed form may cost, relative and as a shift of z
+
+# Rows are certified so many at a time, on vector registers; what is kept of each: six numbers and scratch for the loss.
+_AT_A_TIME, _TERMS = 128, 11
 
 
 class GapTerms(NamedTuple):
@@ -93,8 +97,17 @@ class LocalSums:
     """The sums over the rows of one problem (or of one partition of a larger one, whose n is then given)."""
 
     def __init__(
-        self, problem: Problem, w_norm: float, b: float, alpha: Array, balance: Balance, z: Array, n: int
+        self,
+        problem: Problem,
+        w_norm: float,
+        b: float,
+        alpha: Array,
+        balance: Balance,
+        z: Array,
+        n: int,
+        team: Team | None = None,
     ) -> None:
+        self.team = Team(problem) if team is None else team
         self.problem, self.w_norm, self.b, self.alpha = problem, w_norm, b, alpha
         self.balance, self.z, self.n = balance, z, n
         self.unit = loss_unit(problem.loss)
@@ -102,23 +115,27 @@ class LocalSums:
 
     def gap_terms(self) -> tuple[GapTerms, Imbalance]:
         """Return the terms of P(w, b) − D(α)."""
-        problem = self.problem
-        loss, y, s = self.targets
-        terms = _gap_terms(
-            problem.rows,
-            loss,
-            y,
-            s,
-            problem.row_norms_squared,
-            self.w_norm,
-            self.b,
-            self.alpha,
-            self.z,
-            float(problem.loss.smoothness),
-            float(problem.loss.lipschitz),
-            self.unit,
-        )
-        return GapTerms(*terms), self._imbalance()
+        smoothness, lipschitz = float(self.problem.loss.smoothness), float(self.problem.loss.lipschitz)
+
+        def one(part: Part) -> tuple[float, ...]:
+            rows, where = part.problem, part.where
+            return _gap_terms(
+                rows.rows,
+                rows.loss.compiled,
+                rows.y,
+                rows.sample_weight,
+                rows.row_norms_squared,
+                self.w_norm,
+                self.b,
+                self.alpha[where],
+                self.z[where],
+                smoothness,
+                lipschitz,
+                self.unit,
+            )
+
+        # a sum of a few sums: the slack of n ε that a certificate adds covers their addition
+        return GapTerms(*map(sum, zip(*self.team.each(one), strict=True))), self._imbalance()
 
     def _imbalance(self) -> Imbalance:
         excess, k, reach = self.balance
@@ -190,8 +207,12 @@ class LocalSums:
 
     def residuals_into_margins(self) -> None:
         """z_i = |κ_i|."""
-        loss, y, s = self.targets
-        _absolute_residuals(loss, self.z, self.b, y, s, self.alpha)
+        loss = self.problem.loss.compiled
+        self.team.each(
+            lambda part: absolute_residuals(
+                loss, self.z[part.where], self.b, part.problem.y, part.problem.sample_weight, self.alpha[part.where]
+            )
+        )
 
 
 def loss_unit(loss: Any) -> float:
@@ -227,32 +248,81 @@ def _gap_terms(
 ) -> tuple[float, float, float, float, float]:
     """Return the fields of `GapTerms`."""
     total, rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for i in range(z.size):
-        norm = np.sqrt(v[i])
-        alpha_size += abs(alpha[i]) * norm
-        if s[i] == 0.0:
-            continue
-        margin = z[i] + b
-        a = alpha[i] / s[i]
-        shift = (_rows.row_length(rows, i) + 4.0) * EPS * norm * w_norm + 4.0 * EPS * abs(b)
-        value, derivative, fenchel_young, error = loss_terms(loss, margin, y[i], a)
-        total += s[i] * fenchel_young
-        slope = s[i] * derivative
-        reach = shift + EVALUATION * (unit + abs(margin) + abs(y[i]))
-        if np.isinf(smoothness):
-            rounding += s[i] * error + (s[i] * lipschitz + abs(alpha[i])) * reach
-            primal_error += s[i] * lipschitz * reach
-        else:
-            reach += EVALUATION * abs(a)
-            rounding += s[i] * error + abs(slope + alpha[i]) * reach + 2.0 * s[i] * smoothness * reach * reach
-            primal_error += abs(slope) * reach + s[i] * smoothness * reach * reach
-        term = s[i] * value
-        new = primal + term
+    block = np.empty((_TERMS, _AT_A_TIME))
+    for first in range(0, z.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, z.size)
+        size = last - first
+        for k in range(size):
+            block[0, k] = alpha[first + k] / s[first + k] if s[first + k] > 0.0 else 0.0
+        for k in range(size):
+            block[5, k] = (_rows.row_length(rows, first + k) + 4.0) * w_norm
+        # contiguous pieces, one by one: the loops over them run on vector registers
+        a, values, slopes, gaps, errors = (
+            block[0][:size],
+            block[1][:size],
+            block[2][:size],
+            block[3][:size],
+            block[4][:size],
+        )
+        z_part, y_part, s_part = z[first:last], y[first:last], s[first:last]
+        loss_terms_into(loss, z_part, b, y_part, a, values, slopes, gaps, errors, block[6:])
+        sums = _add_up(
+            z_part, b, y_part, s_part, v[first:last], alpha[first:last], a, values, slopes, gaps, errors, block[5][:size],
+            smoothness, lipschitz, unit
+        )  # fmt: skip
+        total += sums[0]
+        rounding += sums[1]
+        new = primal + sums[2]
         back = new - primal
-        lost += (primal - (new - back)) + (term - back)
+        lost += (primal - (new - back)) + (sums[2] - back)
         primal = new
-        primal_error += 8.0 * EPS * abs(term)
+        primal_error += sums[3]
+        alpha_size += sums[4]
     return total, rounding, primal + lost, primal_error, alpha_size
+
+
+@device(reassociate=True)
+def _add_up(
+    z: Any,
+    b: float,
+    y: Any,
+    s: Any,
+    v: Any,
+    alpha: Any,
+    a: Any,
+    values: Any,
+    slopes: Any,
+    gaps: Any,
+    errors: Any,
+    stretch: Any,
+    smoothness: float,
+    lipschitz: float,
+    unit: float,
+) -> tuple[float, float, float, float, float]:
+    """The five sums over one block of rows; with at most 128 terms each, the order of addition costs 128 ε at most."""
+    total, rounding, primal, primal_error, primal_size, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    if np.isfinite(smoothness):
+        for k in range(z.size):
+            norm = np.sqrt(v[k])
+            reach = EPS * (stretch[k] * norm + 4.0 * abs(b))
+            reach += EVALUATION * (unit + abs(z[k] + b) + abs(y[k]) + abs(a[k]))
+            slope = s[k] * slopes[k]
+            rounding += s[k] * errors[k] + abs(slope + alpha[k]) * reach + 2.0 * s[k] * smoothness * reach * reach
+            primal_error += abs(slope) * reach + s[k] * smoothness * reach * reach
+            alpha_size += abs(alpha[k]) * norm
+    else:
+        for k in range(z.size):
+            norm = np.sqrt(v[k])
+            reach = EPS * (stretch[k] * norm + 4.0 * abs(b))
+            reach += EVALUATION * (unit + abs(z[k] + b) + abs(y[k]))
+            rounding += s[k] * errors[k] + (s[k] * lipschitz + abs(alpha[k])) * reach
+            primal_error += s[k] * lipschitz * reach
+            alpha_size += abs(alpha[k]) * norm
+    for k in range(z.size):
+        total += s[k] * gaps[k]
+        primal += s[k] * values[k]
+        primal_size += s[k] * abs(values[k])
+    return total, rounding, primal, primal_error + (_AT_A_TIME + 8.0) * EPS * primal_size, alpha_size
 
 
 @kernel
@@ -321,7 +391,7 @@ def _shifted_slope(
 
 
 @kernel
-def _absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
+def absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
     """z_i = |κ_i|."""
     loss_slopes(loss, z, b, y, s, z)
     for i in range(z.size):

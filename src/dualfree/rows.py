@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba import types
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 
 from ._jit import REASSOCIATE, kernel
 
@@ -21,6 +22,7 @@ Rows = tuple[Any, ...]
 
 _FAST = {"fastmath": set(REASSOCIATE), "error_model": "numpy", "nogil": True}
 _PLAIN = {"error_model": "numpy", "nogil": True}
+_LINE = 64  # bytes of a cache line
 
 
 def _is_dense(rows: Any) -> bool:
@@ -50,6 +52,11 @@ def row_add(rows: Rows, i: int, scale: float, w: Any) -> None:
     raise NotImplementedError("compiled code only")
 
 
+def rows_add(rows: Rows, factors: Any, first: int, last: int, w: Any) -> None:
+    """w += Σ factor_i x_i over first ≤ i < last."""
+    raise NotImplementedError("compiled code only")
+
+
 def row_add_squares(rows: Rows, i: int, scale: float, out: Any) -> None:
     """out += scale · x_i², entry by entry."""
     raise NotImplementedError("compiled code only")
@@ -57,6 +64,11 @@ def row_add_squares(rows: Rows, i: int, scale: float, out: Any) -> None:
 
 def row_outer_add(rows: Rows, i: int, scale: float, matrix: Any) -> None:
     """matrix += scale · x_i x_iᵀ, upper triangle only; the indices of a sparse row must be sorted."""
+    raise NotImplementedError("compiled code only")
+
+
+def row_prefetch(rows: Rows, i: int) -> None:
+    """Ask the memory for x_i, which is needed soon."""
     raise NotImplementedError("compiled code only")
 
 
@@ -72,6 +84,48 @@ def _row_length(rows: Any, i: Any) -> Any:
     if _is_dense(rows):
         return lambda rows, i: rows[0].shape[1]
     return lambda rows, i: np.int64(rows[2][i + 1] - rows[2][i])
+
+
+@intrinsic
+def _prefetch(typing_context: Any, address: Any) -> Any:
+    """Fetch the cache line at an address, to be read."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        declared = builder.module.declare_intrinsic(
+            "llvm.prefetch", (pointer,), ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        )
+        to_read, keep, data = number(0), number(3), number(1)
+        builder.call(declared, [builder.inttoptr(arguments[0], pointer), to_read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(types.uintp), generate
+
+
+@overload(row_prefetch, strict=False, jit_options=_PLAIN)
+def _row_prefetch(rows: Any, i: Any) -> Any:
+    if _is_dense(rows):
+
+        def dense(rows: Any, i: Any) -> Any:
+            x = rows[0]
+            size = x.shape[1] * x.itemsize
+            address = x.ctypes.data + np.int64(i) * size
+            for offset in range(0, size, _LINE):
+                _prefetch(np.uintp(address + offset))
+
+        return dense
+
+    def sparse(rows: Any, i: Any) -> Any:
+        data, indices, indptr = rows
+        first, last = np.int64(indptr[i]), np.int64(indptr[i + 1])
+        for address in range(data.ctypes.data + first * data.itemsize, data.ctypes.data + last * data.itemsize, _LINE):
+            _prefetch(np.uintp(address))
+        for address in range(
+            indices.ctypes.data + first * indices.itemsize, indices.ctypes.data + last * indices.itemsize, _LINE
+        ):
+            _prefetch(np.uintp(address))
+
+    return sparse
 
 
 @overload(row_dot, strict=False, jit_options=_FAST)
@@ -112,6 +166,33 @@ def _row_add(rows: Any, i: Any, scale: Any, w: Any) -> Any:
         data, indices, indptr = rows
         for k in range(indptr[i], indptr[i + 1]):
             w[indices[k]] += scale * data[k]
+
+    return sparse
+
+
+@overload(rows_add, strict=False, jit_options=_FAST)
+def _rows_add(rows: Any, factors: Any, first: Any, last: Any, w: Any) -> Any:
+    if _is_dense(rows):
+
+        def dense(rows: Any, factors: Any, first: Any, last: Any, w: Any) -> Any:
+            X = rows[0]
+            i = first
+            while i + 4 <= last:  # w is loaded and stored once for four rows
+                a, b, c, d = factors[i], factors[i + 1], factors[i + 2], factors[i + 3]
+                for j in range(w.size):
+                    w[j] += (a * X[i, j] + b * X[i + 1, j]) + (c * X[i + 2, j] + d * X[i + 3, j])
+                i += 4
+            while i < last:
+                for j in range(w.size):
+                    w[j] += factors[i] * X[i, j]
+                i += 1
+
+        return dense
+
+    def sparse(rows: Any, factors: Any, first: Any, last: Any, w: Any) -> Any:
+        for i in range(first, last):
+            if factors[i] != 0.0:
+                row_add(rows, i, factors[i], w)
 
     return sparse
 
@@ -200,6 +281,15 @@ def _squared_norm_overload(rows: Any, i: Any) -> Any:
 
 
 @kernel
+def sum_of_squared_lengths(rows: Rows) -> int:
+    """Return Σ nnz_i²."""
+    total = 0
+    for i in range(row_count(rows)):
+        total += row_length(rows, i) ** 2
+    return total
+
+
+@kernel
 def margins_into(rows: Rows, w: Any, z: Any) -> None:
     """z_i = x_i · w."""
     for i in range(z.size):
@@ -215,9 +305,7 @@ def weighted_sum_into(rows: Rows, alpha: Any, block: int, out: Any, part: Any) -
     out[:] = 0.0
     part[:] = 0.0
     for first in range(0, alpha.size, block):
-        for i in range(first, min(first + block, alpha.size)):
-            if alpha[i] != 0.0:
-                row_add(rows, i, alpha[i], part)
+        rows_add(rows, alpha, first, min(first + block, alpha.size), part)
         for j in range(out.size):
             out[j] += part[j]
             part[j] = 0.0

@@ -443,8 +443,9 @@ class _SolverBattery:
         self.kind.check(problem, self.options)
         instance = self.kind(problem, np.random.default_rng(seed), **self.options)
         run = Run(problem, instance, tol=tol, max_epochs=20_000, max_time=None, callback=None, evaluate_every=None)
-        alpha = np.zeros(problem.n) if start is None else start.alpha.copy()
-        return run.go(alpha, 0.0 if start is None else start.intercept)
+        if start is None:
+            return run.go(np.zeros(problem.n), 0.0)
+        return run.go(start.alpha.copy(), start.intercept, start.w)
 
     def check_options(self) -> None:
         """An option that the solver does not take is refused."""

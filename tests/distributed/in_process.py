@@ -36,6 +36,9 @@ class InProcess:
     def patiently(self, ask: Callable[[], Any]) -> Any:
         return ask()
 
+    def spread(self) -> None:
+        """There is one place only."""
+
     def keep(self, chosen: list[int]) -> None:
         self.parts = [self.parts[k] for k in chosen]
 

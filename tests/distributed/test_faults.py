@@ -134,6 +134,31 @@ def test_workers_leave_and_join(monkeypatch: pytest.MonkeyPatch, count: int) -> 
 
 
 @pytest.mark.slow
+def test_a_new_worker_gets_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions move with their α: the answer is the same, to the bit, as without the new worker."""
+    without_newton(monkeypatch)
+    monkeypatch.setattr("dualfree.distributed.cluster._SPREAD_SECONDS", 0.0)
+    problem = make_problem("logistic", **PROBLEM)
+    options = options_of(problem) | {"tol": 1e-9, "timeout": 60}
+    with small_cluster(1, processes=True) as client:
+        places: list[set[str]] = []
+
+        def watch(state: Any) -> None:
+            if len(places) == 2:
+                client.cluster.scale(2)
+                client.wait_for_workers(2, timeout=60)
+            parts = [key for key in client.who_has() if key.startswith(("dualfree-part", "dualfree-move"))]
+            places.append({place for key in parts for place in client.who_has()[key]})
+
+        changed = solve(partitions_of(problem, 4), client=client, callback=watch, **options)
+        alone = solve(partitions_of(problem, 4), client=client, **options)
+    assert len(places[0]) == 1
+    assert len(places[-1]) == 2
+    assert_good(problem, changed, 1e-9)
+    assert changed.w.tobytes() == alone.w.tobytes()
+
+
+@pytest.mark.slow
 def test_scattered_rows_cannot_come_back() -> None:
     problem = make_problem("logistic", **PROBLEM)
     with small_cluster(2, processes=True) as client:

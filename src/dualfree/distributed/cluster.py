@@ -20,10 +20,11 @@ from .._checks import Array
 from ._dask import distributed
 from .partitions import Partitions
 from .reply import Reply, fold
-from .tasks import EvaluationLost, Stale, prepare
+from .tasks import EvaluationLost, Stale, handed_over, prepare
 
 _POLL_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0  # a scheduler that is alive answers in that time
+_SPREAD_SECONDS = 5.0
 _FAN_IN = 8
 # A smaller vector travels inside each task; a larger one once, and then from worker to worker.
 _INLINE_BYTES = 1 << 14
@@ -31,7 +32,14 @@ _ATTEMPTS = 20
 
 
 class ClusterError(RuntimeError):
-    """The cluster did not do its part."""
+    """The cluster did not do its part; the message says what was waited for and what to do.
+
+    Examples
+    --------
+    >>> from dualfree.distributed import ClusterError
+    >>> issubclass(ClusterError, RuntimeError)
+    True
+    """
 
 
 class StageLost(Exception):
@@ -71,6 +79,7 @@ class Cluster:
         self._weights: tuple[Array, Any] | None = None
         self.partitions = partitions
         self.loaded = False
+        self.spread_again = time.monotonic() + _SPREAD_SECONDS
         self.scheduler = self._scheduler_id()
 
     # --- begin and end ----------------------------------------------------------------------------------------------
@@ -106,6 +115,32 @@ class Cluster:
             _quietly(lambda: self.client.cancel(futures, reason="the fit has ended"))
         for future in futures:
             _quietly(future.release)
+
+    def spread(self) -> None:
+        """Give partitions to workers that have joined; their dual vectors move along, so that no bit of the answer changes."""
+        if time.monotonic() < self.spread_again:
+            return
+        held: dict[str, list[int]] = {worker: [] for worker in self._workers()}
+        for k, place in enumerate(self.places):
+            if place in held:
+                held[place].append(k)
+        while held:
+            busiest, idlest = max(held, key=lambda w: len(held[w])), min(held, key=lambda w: len(held[w]))
+            if len(held[busiest]) - len(held[idlest]) < 2:
+                break
+            k = held[busiest].pop()
+            held[idlest].append(k)
+            self.stages += 1
+            self.parts[k] = self.client.submit(
+                handed_over,
+                self.parts[k],
+                key=self._key("move", self.stages, k),
+                pure=False,
+                workers=[idlest],
+                allow_other_workers=True,
+            )
+            self.places[k] = None  # the next reply says where it is
+        self.spread_again = time.monotonic() + _SPREAD_SECONDS
 
     # --- one stage --------------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ class LocalSolver(ProxSdca):
 
     def improve(self, alpha: Array, w: Array, offset: float, passes: int) -> None:
         """Change α in place; w and the offset are those of the start and stay as they are."""
-        self.alpha, self.w = alpha, w.copy()
+        self.alpha, self.w, self.farthest = alpha, w.copy(), 0.0  # w(α) is summed anew: no account is kept of its drift
         self.offset = np.array([offset])
         for _ in range(passes):
             self.begin_epoch()

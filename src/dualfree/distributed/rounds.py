@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import Array
-from ..certificate import Certificate, bound_from_sums, bound_intercept, norm_of
+from ..certificate import Certificate, KnownWeights, bound_from_sums, bound_intercept, norm_of
 from ..solvers.newton import Newton
 from ..solvers.schedule import next_evaluation
 from ..status import Status
@@ -77,6 +77,7 @@ class Rounds(Fit):
                         outcome = self._evaluate()
                         due = self._next_due()
                         self._choose_method()
+                        self.cluster.spread()
         except KeyboardInterrupt:
             outcome = self._interrupted()
         return self._finish(outcome)
@@ -188,7 +189,13 @@ class Rounds(Fit):
         # The gradient bound is asked for only where there is no other: it costs a stage and a vector from each partition.
         enough = math.inf if self._has_dual_bound else self.target
         certificate = bound_from_sums(
-            self.spec, sums, w, sums.point.b, sums.sums, sums.sums_error, np.empty(self.spec.d), enough=enough
+            self.spec,
+            sums,
+            w,
+            sums.point.b,
+            KnownWeights(sums.sums, sums.sums_error),
+            np.empty(self.spec.d),
+            enough=enough,
         )
         return certificate, sums.point.b, sums
 

@@ -83,6 +83,28 @@ def solve(
     -------
     DistributedResult
         The best point found, also after Ctrl-C, with its certificate.
+
+    Raises
+    ------
+    ClusterError
+        When the cluster cannot go on: no scheduler, no workers, rows that are gone. A checkpoint is kept.
+
+    Examples
+    --------
+    >>> import dask
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from dualfree.distributed import Block, Partitions, solve
+    >>> def load(seed):
+    ...     X = np.random.default_rng(seed).normal(size=(50, 3))
+    ...     return Block(X, X @ [1.0, 2.0, 3.0])
+    >>> partitions = Partitions([dask.delayed(load)(seed) for seed in range(3)])
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    ...     result = solve(partitions, loss="squared", lam=1e-3, client=client, random_state=0)
+    >>> result.status.name, result.n_rows, bool(result.certificate.relative_gap <= 1e-6)
+    ('CONVERGED', 150, True)
+    >>> np.round(result.w, 1)
+    array([1., 2., 3.])
     """
     if not isinstance(partitions, Partitions):
         raise TypeError(f"partitions must be dualfree.distributed.Partitions, got {type(partitions).__name__}.")

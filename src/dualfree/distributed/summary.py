@@ -40,6 +40,14 @@ class Summary:
         Rows and Σ s_i of each label.
     hessian_cost : float
         Nanoseconds, about, that the slowest partition takes for its part of the Hessian.
+
+    Examples
+    --------
+    See `describe`, which returns one:
+
+    >>> from dualfree.distributed import Summary
+    >>> "labels" in Summary.__dataclass_fields__
+    True
     """
 
     n: int

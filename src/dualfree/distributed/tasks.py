@@ -20,8 +20,7 @@ from ..dual_domain import Balance, exact_sum, farthest_row, room_to_shift, shift
 from ..losses import Loss
 from ..problem import loss_sum
 from ..row_sums import GapTerms, LocalSums, ResidualTerms, Slope, SlopeDoubt
-from ..solvers.auto import hessian_cost
-from ..solvers.newton import curvature_sum, curvatures_into
+from ..solvers.newton import Newton, curvature_sum, curvatures_into
 from ._dask import distributed
 from .local_solver import LocalSolver
 from .part import LocalProblem, Part
@@ -66,6 +65,11 @@ def prepare(block: Block, k: int, loss: Loss, n_features: int | None) -> Part:
     return Part(block, k, loss, n_features)
 
 
+def handed_over(part: Part) -> Part:
+    """Take a partition over from another worker: Dask has copied it here."""
+    return part
+
+
 def describe(part: Part) -> Reply:
     """Say what the client needs to know of a partition."""
     problem = part.problem
@@ -99,7 +103,7 @@ def describe(part: Part) -> Reply:
             labels=labels,
             label_rows=rows,
             label_weights=weights,
-            hessian_cost=hessian_cost(problem),
+            hessian_cost=Newton.hessian_cost(problem),
         ),
     )
 

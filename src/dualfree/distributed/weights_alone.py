@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .._checks import Array
 from .._threads import one_blas_thread
-from ..certificate import Certificate, bound_from_sums, bound_intercept, norm_of
+from ..certificate import Certificate, KnownWeights, bound_from_sums
 from ..losses import Loss, get_loss
 from .cluster import Cluster, current_client
 from .cluster_sums import ClusterSums
@@ -59,11 +57,8 @@ def certify_weights(
         sums = ClusterSums(cluster, spec, Point(next(attempts), intercept, None), w)
         sums.evaluate()
         b = sums.point.b
-        certificate = bound_from_sums(spec, sums, w, b, sums.sums, sums.sums_error, np.empty(spec.d))
-        if fit_intercept and math.isfinite(certificate.distance_bound):
-            radius = certificate.distance_bound
-            bound = bound_intercept(sums, b, radius, norm_of(w), spec.nnz_per_row_max, spec.n)
-            certificate = replace(certificate, intercept_bound=bound)
+        known = KnownWeights(sums.sums, sums.sums_error)
+        certificate = bound_from_sums(spec, sums, w, b, known, np.empty(spec.d), final=True)
         return certificate, b
 
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from ..solvers.auto import PER_BLAS_FLOP, PER_ENTRY, PER_ROW
+from ..solvers.auto import PER_CUBE, PER_ENTRY, PER_ROW
 from ..trace import Trace
 from .summary import Summary
 
@@ -58,5 +58,5 @@ def newton_pays(summary: Summary, n_partitions: int, passes: int, left: float) -
     one_pass, d = pass_cost(summary, n_partitions), summary.d
     a_round = passes * one_pass + message_cost(8.0 * d, n_partitions)
     matrices = message_cost(4.0 * d * d, n_partitions)
-    a_step = 3 * one_pass + summary.hessian_cost + PER_BLAS_FLOP * d**3 + matrices + _LATENCY
+    a_step = 3 * one_pass + summary.hessian_cost + PER_CUBE * d**3 + matrices + _LATENCY
     return left * a_round > _NEWTON_STEPS * a_step

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .._checks import real_number
 from .._jit import device
@@ -282,6 +282,14 @@ def dual_step(loss_id: int, p: float, z: float, y: float, a: float, q: float) ->
 
 
 @device
+def near_step(loss_id: int, p: float, z: float, y: float, a: float, q: float) -> tuple[float, float]:
+    """About the exact step, and the residual; only the logistic loss has something cheaper than the exact one."""
+    if loss_id == LOGISTIC:
+        return _logistic.near_step(z, y, a, q)
+    return dual_step(loss_id, p, z, y, a, q), a + derivative(loss_id, p, z, y)
+
+
+@device
 def fenchel_young(loss_id: int, p: float, z: float, y: float, a: float) -> float:
     if loss_id == LOGISTIC:
         return _logistic.fenchel_young(z, y, a)
@@ -299,8 +307,25 @@ def fenchel_young(loss_id: int, p: float, z: float, y: float, a: float) -> float
 
 
 @device
-def terms(loss_id: int, p: float, z: float, y: float, a: float) -> tuple[float, float, float]:
-    """φ(z), φ'(z) and φ(z) + φ*(−a) + a z; the logistic loss needs one exponential for all three."""
+def terms_into(
+    loss_id: int, p: float, z: Any, b: float, y: Any, a: Any, values: Any, slopes: Any, gaps: Any, scratch: Any
+) -> None:
+    """φ(z), φ'(z) and φ(z) + φ*(−a) + a z at z + b; the usual losses on vector registers."""
     if loss_id == LOGISTIC:
-        return _logistic.terms(z, y, a)
-    return value(loss_id, p, z, y), derivative(loss_id, p, z, y), fenchel_young(loss_id, p, z, y, a)
+        _logistic.terms_into(z, b, y, a, values, slopes, gaps, scratch)
+    elif loss_id == SQUARED:
+        for k in range(z.size):
+            values[k] = _squared.value(z[k] + b, y[k])
+            slopes[k] = _squared.derivative(z[k] + b, y[k])
+            gaps[k] = _squared.fenchel_young(z[k] + b, y[k], a[k])
+    elif loss_id == SQUARED_HINGE:
+        for k in range(z.size):
+            values[k] = _squared_hinge.value(z[k] + b, y[k])
+            slopes[k] = _squared_hinge.derivative(z[k] + b, y[k])
+        for k in range(z.size):
+            gaps[k] = _squared_hinge.fenchel_young(z[k] + b, y[k], a[k])
+    else:
+        for k in range(z.size):
+            values[k] = value(loss_id, p, z[k] + b, y[k])
+            slopes[k] = derivative(loss_id, p, z[k] + b, y[k])
+            gaps[k] = fenchel_young(loss_id, p, z[k] + b, y[k], a[k])

@@ -13,7 +13,7 @@ from typing import Any
 from numba.extending import overload
 
 from .._jit import device
-from ..vector_exp import vector_exp
+from ..vector_math import vector_exp
 from . import builtin
 from .user_defined import UserLossType
 
@@ -51,18 +51,30 @@ def loss_dual_step(loss: Any, z: float, y: float, a: float, q: float) -> float:
     raise NotImplementedError("compiled code only")
 
 
+def loss_near_step(loss: Any, z: float, y: float, a: float, q: float) -> tuple[float, float]:
+    """About that root, where it can be had for less, and the residual a + φ'(z)."""
+    raise NotImplementedError("compiled code only")
+
+
 def loss_fenchel_young(loss: Any, z: float, y: float, a: float) -> tuple[float, float]:
     """φ(z) + φ*(−a) + a z and a bound on the rounding error of that sum beyond a few relative units."""
     raise NotImplementedError("compiled code only")
 
 
-def loss_terms(loss: Any, z: float, y: float, a: float) -> tuple[float, float, float, float]:
-    """φ(z), φ'(z), φ(z) + φ*(−a) + a z and the error bound of the last: all that a certificate needs of a row."""
+def loss_terms_into(
+    loss: Any, z: Any, b: float, y: Any, a: Any, value: Any, slope: Any, fenchel_young: Any, error: Any, scratch: Any
+) -> None:
+    """φ(z), φ'(z), φ(z) + φ*(−a) + a z at z + b, and the error bound of the last: all that a certificate needs of some rows."""
     raise NotImplementedError("compiled code only")
 
 
 def loss_slopes(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ'(z_i + b; y_i) for all rows; `out` may be `z`."""
+    raise NotImplementedError("compiled code only")
+
+
+def loss_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i = s_i φ''(z_i + b; y_i) for all rows; `out` may be `z`."""
     raise NotImplementedError("compiled code only")
 
 
@@ -143,6 +155,13 @@ def _dual_step(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
     return search
 
 
+@overload(loss_near_step, strict=False, jit_options=_OPTIONS)
+def _near_step(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
+    if _user(loss) is None:
+        return lambda loss, z, y, a, q: builtin.near_step(loss[0], loss[1], z, y, a, q)
+    return lambda loss, z, y, a, q: (loss_dual_step(loss, z, y, a, q), a + loss_derivative(loss, z, y))
+
+
 @overload(loss_fenchel_young, strict=False, jit_options=_OPTIONS)
 def _fenchel_young(loss: Any, z: Any, y: Any, a: Any) -> Any:
     functions = _user(loss)
@@ -164,15 +183,38 @@ def _fenchel_young(loss: Any, z: Any, y: Any, a: Any) -> Any:
     return from_parts
 
 
-@overload(loss_terms, strict=False, jit_options=_OPTIONS)
-def _terms(loss: Any, z: Any, y: Any, a: Any) -> Any:
+@overload(loss_terms_into, strict=False, jit_options=_OPTIONS)
+def _terms_into(
+    loss: Any, z: Any, b: Any, y: Any, a: Any, value: Any, slope: Any, fenchel_young: Any, error: Any, scratch: Any
+) -> Any:
     if _user(loss) is None:
-        return lambda loss, z, y, a: (*builtin.terms(loss[0], loss[1], z, y, a), 0.0)
-    return lambda loss, z, y, a: (
-        loss_value(loss, z, y),
-        loss_derivative(loss, z, y),
-        *loss_fenchel_young(loss, z, y, a),
-    )
+
+        def builtin_terms(
+            loss: Any,
+            z: Any,
+            b: Any,
+            y: Any,
+            a: Any,
+            value: Any,
+            slope: Any,
+            fenchel_young: Any,
+            error: Any,
+            scratch: Any,
+        ) -> Any:
+            error[:] = 0.0
+            builtin.terms_into(loss[0], loss[1], z, b, y, a, value, slope, fenchel_young, scratch)
+
+        return builtin_terms
+
+    def user_terms(
+        loss: Any, z: Any, b: Any, y: Any, a: Any, value: Any, slope: Any, fenchel_young: Any, error: Any, scratch: Any
+    ) -> Any:
+        for k in range(z.size):
+            value[k] = loss_value(loss, z[k] + b, y[k])
+            slope[k] = loss_derivative(loss, z[k] + b, y[k])
+            fenchel_young[k], error[k] = loss_fenchel_young(loss, z[k] + b, y[k], a[k])
+
+    return user_terms
 
 
 @overload(loss_slopes, strict=False, jit_options=_OPTIONS)
@@ -198,6 +240,28 @@ def _slopes(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
     return user_slopes
 
 
+@overload(loss_curvatures, strict=False, jit_options=_OPTIONS)
+def _curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+    if _user(loss) is None:
+
+        def builtin_curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+            if loss[0] == builtin.LOGISTIC:
+                for i in range(z.size):
+                    e = vector_exp(-abs(z[i] + b))
+                    out[i] = s[i] * e / ((1.0 + e) * (1.0 + e))
+            else:
+                for i in range(z.size):
+                    out[i] = s[i] * builtin.curvature(loss[0], loss[1], z[i] + b, y[i])
+
+        return builtin_curvatures
+
+    def user_curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+        for i in range(z.size):
+            out[i] = s[i] * loss_curvature(loss, z[i] + b, y[i]) if s[i] > 0.0 else 0.0
+
+    return user_curvatures
+
+
 # --- with weights -----------------------------------------------------------------------------------------------------
 
 
@@ -213,3 +277,12 @@ def exact_step(loss: Any, z: float, y: float, s: float, alpha: float, q: float) 
     if s == 0.0:
         return 0.0
     return s * loss_dual_step(loss, z, y, alpha / s, s * q)
+
+
+@device
+def near_step(loss: Any, z: float, y: float, s: float, alpha: float, q: float) -> tuple[float, float]:
+    """About the exact step α⁺, and the residual κ before it."""
+    if s == 0.0:
+        return 0.0, alpha
+    new, kappa = loss_near_step(loss, z, y, alpha / s, s * q)
+    return s * new, s * kappa

@@ -11,6 +11,7 @@ from .._checks import Array, finite_vector, one_of, real_number, whole_number
 from .._threads import one_blas_thread
 from ..problem import Problem
 from ..result import Result
+from ..team import Team
 from .adfsdca import AdfSdca
 from .adfsdca_plus import AdfSdcaPlus
 from .auto import Auto
@@ -63,7 +64,9 @@ def solve(
     callback : callable, optional
         Called with a `State` after each evaluation; a true answer stops the run.
     n_threads : int, default=1
-        The solvers of this version run on one thread.
+        Threads to use, at most. "auto" takes all its steps on several threads where the data are large enough to gain by it;
+        the other solvers are sequential by nature and use them for certificates alone. The same number of threads gives the
+        same bits.
     evaluate_every : int, optional
         Epochs between two certificates. By default they are evaluated where the last gaps say that `tol` may be met.
     **solver_options
@@ -95,15 +98,14 @@ def solve(
         evaluate_every = whole_number("evaluate_every", evaluate_every, low=1)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}.")
-    if whole_number("n_threads", n_threads, low=1) != 1:
-        raise ValueError(f"n_threads must be 1, got {n_threads}: the solvers of this version run on one thread.")
+    n_threads = whole_number("n_threads", n_threads, low=1)
     if tol > 0 and problem.at_zero < 0:
         raise ValueError(
             f"tol is relative to P(0), which is {problem.at_zero:.3g} for {problem.loss!r}: "
             "add a constant to its value so that it is not negative, or pass tol=0."
         )
     kind.check(problem, solver_options)
-    alpha, intercept = _starting_point(problem, warm_start)
+    alpha, intercept, w = _starting_point(problem, warm_start)
     instance = kind(problem, generator(random_state), **solver_options)
     run = Run(
         problem,
@@ -114,8 +116,8 @@ def solve(
         callback=callback,
         evaluate_every=evaluate_every,
     )
-    with one_blas_thread():
-        return run.go(alpha, intercept)
+    with one_blas_thread(), Team(problem, n_threads) as instance.team:
+        return run.go(alpha, intercept, w)
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -127,10 +129,13 @@ def generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(random_state)
 
 
-def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array, float]:
-    """Return (α, b) to begin with; α is always a fresh array, 0 where the weight is zero."""
+def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array, float, Array | None]:
+    """Return (α, b) to begin with, and the w that goes with them where it is not w(α).
+
+    α is always a fresh array, 0 where the weight is zero.
+    """
     if warm_start is None:
-        return np.zeros(problem.n), 0.0
+        return np.zeros(problem.n), 0.0, None
     alpha, w, intercept = _parts_of(problem, warm_start)
     if alpha is not None:
         alpha = finite_vector("warm_start", alpha, problem.n).copy()
@@ -140,7 +145,8 @@ def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array, float]:
             raise ValueError(f"warm_start must hold w with one entry per column of X ({problem.d}), got {w.size}.")
         alpha = -problem.residuals(w, np.zeros(problem.n), intercept)
     alpha[problem.sample_weight == 0] = 0.0
-    return alpha, intercept if problem.fit_intercept else 0.0
+    given = warm_start.w if isinstance(warm_start, Result) and warm_start.w.size == problem.d else None
+    return alpha, intercept if problem.fit_intercept else 0.0, given
 
 
 def _parts_of(problem: Problem, warm_start: Any) -> tuple[Any, Any, float]:

@@ -26,22 +26,26 @@ from typing import Any
 import numpy as np
 
 from .._checks import Array
+from ..losses import Logistic, Squared
 from ..problem import Problem
-from .adfsdca_plus import AdfSdcaPlus
+from .adaptive import Adaptive
 from .base import Solver
+from .conjugate_gradients import ConjugateGradients
 from .importance import Importance
 from .interior_point import InteriorPoint
 from .newton import Newton
-from .prox_sdca import ProxSdca
-from .seen_residuals import SeenResiduals
+from .prox_sdca import Permutations
 
-_NEWTON_STEPS = 12
-_INTERIOR_STEPS = 20
-_INTERIOR_PATIENCE = 6
-_MANY_PASSES = 20
+# How many steps each second-order method is expected to need from where it begins, and how many passes are many.
+_NEWTON_STEPS, _INTERIOR_STEPS, _INTERIOR_PATIENCE = 4, 20, 6
+_FEW_EPOCHS = 8
+_MANY_PASSES = 7
 _TOO_MANY_PASSES = 100
-# Nanoseconds on a 2023 server core; only their ratios matter.
-PER_ENTRY, PER_ROW, _PER_OUTER, PER_BLAS_FLOP, _PER_STEP = 2.5, 30.0, 0.7, 0.08, 3e5
+# Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
+# and for an entry. A pass in the order of the rows: for an entry. A Newton step: besides the Hessian.
+PER_ROW, _PER_EXPONENTIAL, PER_ENTRY = 30.0, 40.0, 3.5
+_PER_ENTRY_IN_ORDER = 1.0
+_PER_STEP, _PER_STEP_ROW, PER_CUBE = 3e5, 25.0, 0.03
 
 
 class Auto(Solver):
@@ -52,14 +56,14 @@ class Auto(Solver):
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         super().__init__(problem, rng)
-        self.active: Solver = (ProxSdca if problem.loss.convex else Importance)(problem, rng)
+        self.active: Solver = self._first_method()(problem, rng)
         self.phase = self.active.name
         self.history: list[tuple[float, float]] = []
-        self.first_rate = math.inf
-        self.settled = not problem.loss.convex
+        self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin the first phase."""
+        self.active.team = self.team
         self.active.start(alpha, intercept)
 
     def begin_epoch(self) -> None:
@@ -89,25 +93,49 @@ class Auto(Solver):
         """Pass on to the active method."""
         return self.active.candidate()
 
-    def renew(self, w: Array) -> None:
+    def renew(self, w: Array, error: float) -> None:
         """Pass on to the active method."""
-        self.active.renew(w)
+        self.active.renew(w, error)
+
+    # What the driver asks about the point that the active method has reached.
+    w: Array = property(lambda self: self.active.w)  # type: ignore[assignment]
+    drift = property(lambda self: self.active.drift)
+    activity = property(lambda self: self.active.activity)
+    gap_estimate = property(lambda self: self.active.gap_estimate)
+    trusts_dual = property(lambda self: self.active.trusts_dual)
+    evaluate_each_epoch = property(lambda self: self.active.evaluate_each_epoch)
+
+    # --- which method first -----------------------------------------------------------------------------------------
+
+    def _first_method(self) -> type[Solver]:
+        problem = self.problem
+        if not problem.loss.convex:
+            return Importance
+        if Newton.suits(problem) and Newton.direct(problem):
+            steps = 1 if isinstance(problem.loss, Squared) else _NEWTON_STEPS
+            if steps * self._newton_cost < _FEW_EPOCHS * self._epoch_cost():
+                return Newton
+        if ConjugateGradients.suits(problem) and not Newton.direct(problem):
+            return ConjugateGradients
+        return Permutations
 
     # --- which method next ------------------------------------------------------------------------------------------
 
     def observe(self, gap: float, target: float) -> None:
-        """Extrapolate from the last two gaps and change the method where another one is cheaper."""
-        self.history.append((self.rows_touched / self.problem.n, gap))
+        """Extrapolate from the gaps of the last half of the run and change the method where another one is cheaper."""
+        passes = self.rows_touched / self.problem.n
+        self.history.append((passes, gap))
         if self.settled or len(self.history) < 3 or not gap > target:
             return
-        (passes_before, gap_before), (passes, _) = self.history[-2:]
-        rate = math.log(gap_before / gap) / max(1e-9, passes - passes_before) if gap > 0 else math.inf
+        # The first gap of all says nothing of the rate: one epoch takes most of it away.
+        passes_before, gap_before = next(entry for entry in self.history[1:] if entry[0] >= 0.5 * passes)
+        rate = math.log(gap_before / gap) / max(1e-9, passes - passes_before) if passes > passes_before else 0.0
         left = math.log(gap / max(target, 1e-15 * self.problem.at_zero)) / rate if rate > 0 else math.inf
         newton = Newton.suits(self.problem)
         if isinstance(self.active, InteriorPoint):
             gaps = [gap for _, gap in self.history[self.since :]]
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
-                self._change(ProxSdca)
+                self._change(Permutations)
                 self.settled = True
             return
         if InteriorPoint.suits(self.problem) and left * self._epoch_cost() > _INTERIOR_STEPS * self._newton_cost:
@@ -118,33 +146,25 @@ class Auto(Solver):
                 self._change(Newton)
         elif newton and left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 4:
             self._change(Newton)
-        elif isinstance(self.active, ProxSdca) and left > _MANY_PASSES:
-            self.first_rate = rate
-            self._change(SeenResiduals)
-        elif isinstance(self.active, SeenResiduals) and rate < self.first_rate:
-            self._change(AdfSdcaPlus)
+        elif isinstance(self.active, Permutations) and left > _MANY_PASSES:
+            self._change(Adaptive)
         self.settled = isinstance(self.active, Newton)
 
     def _change(self, kind: type[Any]) -> None:
         old = self.active
         self.active = kind(self.problem, self.rng)
+        self.active.team = self.team
         self.active.start(old.alpha, old.intercept)
         self.phase = kind.name
         self.since = len(self.history)
-        self.evaluate_each_epoch = self.active.evaluate_each_epoch
 
     def _epoch_cost(self) -> float:
-        return PER_ENTRY * self.problem.nnz + PER_ROW * self.problem.n
+        problem = self.problem
+        per_row = PER_ROW + (_PER_EXPONENTIAL if isinstance(problem.loss, Logistic) else 0.0)
+        return PER_ENTRY * problem.nnz + per_row * problem.n
 
     @cached_property
     def _newton_cost(self) -> float:
-        factorisation = PER_BLAS_FLOP * self.problem.d**3
-        return 3 * self._epoch_cost() + hessian_cost(self.problem) + factorisation + _PER_STEP
-
-
-def hessian_cost(problem: Problem) -> float:
-    """Nanoseconds, about, of forming Σ c_i x_i x_iᵀ."""
-    if Newton.by_blas(problem):
-        return PER_BLAS_FLOP * problem.n * problem.d**2
-    lengths = np.diff(problem.rows[2]).astype(np.float64)
-    return _PER_OUTER * 0.5 * float(lengths @ lengths)
+        problem = self.problem
+        passes = 3.0 * _PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n
+        return passes + Newton.hessian_cost(problem) + PER_CUBE * problem.d**3 + _PER_STEP

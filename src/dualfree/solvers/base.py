@@ -22,6 +22,7 @@ import numpy as np
 
 from .._checks import Array, near_match
 from ..problem import Problem
+from ..team import Team
 
 # β² as a part of the mean ‖x_i‖². Anything between 0.1 and 1 costs next to nothing; 10 is several times slower.
 INTERCEPT_SHARE = 0.3
@@ -77,12 +78,25 @@ class Solver:
     evaluate_each_epoch: bool = False
     """Whether an epoch is so dear, compared with a certificate, that each one should be followed by one."""
 
+    trusts_dual: bool = False
+    """Whether α is as good as w, so that the gradient bound, a pass over the data, is only worth its price at the end."""
+
+    gap_estimate: float | None = None
+    """What the gap is about at this point, where the method knows; a certificate is then due when it says enough."""
+
+    activity: float | None = None
+    """A number per epoch that shrinks as the gap does (the sum of squared steps); the driver extrapolates with it."""
+
+    drift: float | None = None
+    """A bound on ‖w − w(α)‖, rounding included, where the method keeps one; it saves the pass that sums w(α) anew."""
+
     instead: ClassVar[str] = ""
     """What to use instead, for the message of a run that diverged."""
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         self.problem = problem
         self.rng = rng
+        self.team = Team(problem)
         self.rows_touched = 0.0
         self.scale = 1.0 / (problem.lam * problem.n)
         self.extra = 0.0
@@ -106,7 +120,7 @@ class Solver:
     def start(self, alpha: Array, intercept: float) -> None:
         """Take α as the starting point and set w = w(α)."""
         self.alpha = alpha
-        self.w = self.problem.weights_of(alpha)
+        self.w = self.problem.weights_of(alpha) if alpha.any() else np.zeros(self.problem.d)
         self.intercept = intercept
         self.offset = np.zeros(1)
         self._set_offset()
@@ -132,8 +146,8 @@ class Solver:
         """Return (α, w, b) for evaluation; w and b are None where they follow from α."""
         return self.alpha, None, None
 
-    def renew(self, w: Array) -> None:
-        """Take w(α) as it was just summed from α."""
+    def renew(self, w: Array, error: float) -> None:
+        """Take w(α) as it was just summed from α; the sum is off by at most `error` Σ |α_i| ‖x_i‖."""
         self.w[:] = w
 
     def observe(self, gap: float, target: float) -> None:

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import rows as _rows
 from .._checks import Array
-from ..certificate import Certificate, bound_gap, certify
+from ..certificate import Certificate, KnownWeights, at_zero_weights, bound_gap, certify
 from ..dual_domain import Balance, project
 from ..problem import Problem
 from ..result import Result
+from ..row_sums import absolute_residuals
 from ..status import Status
 from ..trace import Trace, TraceEntry, residual_quantiles
 from .base import Solver
@@ -33,6 +33,13 @@ from .schedule import next_evaluation, stalled
 
 # A run that may diverge is given up when its gap has grown by this factor over the best one.
 _DIVERGED = 1e4
+# What not summing w(α) anew may add to the gap, as a part of it.
+_DRIFT_SHARE = 1e-3
+# An estimated gap at rounding level is reason enough for a certificate, whatever tol is; so is a long time without one.
+_AT_ROUNDING = 1e-13
+_LONGEST_WAIT = 10
+# What the first epoch may leave of a gap.
+_LOOSE = 3e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +110,9 @@ class Run:
         self.began = time.perf_counter()
         self.deadline = math.inf if max_time is None else self.began + max_time
         self.seconds = self.evaluation_seconds = 0.0
-        self.epoch = 0
+        self.epoch = self.due = 0
+        self.activity: float | None = None  # the solver's at the last evaluation
+        self.optimism = 1.0  # by how much its own estimate of the gap was too small there
         self.trace = Trace()
         self.best: _Point | None = None
         self.evaluated = False  # whether the solver's point is the one that was evaluated last
@@ -113,11 +122,11 @@ class Run:
         self.spare = (np.empty(n), np.empty(d))
         self.z, self.sums, self.scratch = np.empty(n), np.empty(d), np.empty(d)
 
-    def go(self, alpha: Array, intercept: float) -> Result:
-        """Run from a starting point until something says stop."""
+    def go(self, alpha: Array, intercept: float, w: Array | None = None) -> Result:
+        """Run from a starting point until something says stop; `w` goes with α where it is not w(α)."""
         pressed = False
         try:
-            self.begin(alpha, intercept)
+            self.begin(alpha, intercept, w)
             while not self.step():
                 pass
         except KeyboardInterrupt:
@@ -131,12 +140,12 @@ class Run:
                     raise
                 pressed = True
 
-    def begin(self, alpha: Array, intercept: float) -> None:
+    def begin(self, alpha: Array, intercept: float, w: Array | None = None) -> None:
         """Take the starting point and evaluate it."""
+        self.given_w = w
         self.solver.start(alpha, intercept)
         self.guess_b = intercept
         self.outcome = self._evaluate()
-        self.due = self._next_evaluation()
 
     def step(self) -> bool:
         """Run one epoch, and an evaluation where it is due; True when the run has ended."""
@@ -145,9 +154,8 @@ class Run:
                 self.outcome = Status.MAX_EPOCHS, ""
             elif not self._one_epoch():
                 self.outcome = Status.MAX_TIME, ""
-            elif self.epoch >= self.due or self.epoch >= self.max_epochs:
+            elif self.epoch >= self.max_epochs or self._evaluation_is_due():
                 self.outcome = self._evaluate()
-                self.due = self._next_evaluation()
         return self.outcome is not None
 
     # --- one epoch --------------------------------------------------------------------------------------------------
@@ -179,20 +187,18 @@ class Run:
         began = time.perf_counter()
         problem = self.problem
         alpha, w, b = self.solver.candidate()
+        if self.epoch == 0 and self.given_w is not None:
+            w, b = self.given_w, self.guess_b
         if not np.isfinite(alpha).all():
             self.evaluated = True
             return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
         feasible, weights = self.spare
-        balance = project(problem, alpha, feasible)
-        error = problem.sum_rows_into(feasible, self.sums, self.scratch)
-        if w is None:
-            np.divide(self.sums, problem.lam * problem.n, out=weights)
-            if np.array_equal(alpha, feasible):
-                self.solver.renew(weights)  # takes away the rounding errors of an epoch's additions
+        if self.epoch == 0 and not alpha.any() and problem.loss.builtin_id is not None:
+            feasible[:], weights[:], b = 0.0, 0.0, self._best_intercept_at(0.0)
+            certificate = at_zero_weights(problem, b)
+            absolute_residuals(problem.loss.compiled, self.z, b, problem.y, problem.sample_weight, feasible)
         else:
-            weights[:] = w
-        with np.errstate(over="ignore", invalid="ignore"):  # a diverging run overflows before it is stopped
-            certificate, b = self._certify(weights, b, feasible, balance, error)
+            certificate, b = self._certify_candidate(alpha, w, b, feasible, weights)
         quantiles = residual_quantiles(self.z)
         point = _Point(weights, b, feasible, certificate)
         self.evaluation_seconds += time.perf_counter() - began
@@ -217,6 +223,9 @@ class Run:
             # In one statement: a Ctrl-C between the two would let the next evaluation overwrite the best point.
             self.best, self.spare = point, free
         self.evaluated = True
+        self.due = self._next_evaluation()
+        self.activity, estimate = self.solver.activity, self.solver.gap_estimate
+        self.optimism = max(1.0, certificate.gap / estimate) if estimate else 1.0
         self.solver.observe(certificate.gap, self.target)
         if self.callback is not None and not quietly:
             state = State(self.epoch, passes, self.seconds, certificate, weights, b, feasible, self.trace)
@@ -226,16 +235,65 @@ class Run:
             return Status.MAX_TIME, ""
         return outcome
 
+    def _certify_candidate(
+        self, alpha: Array, w: Array | None, b: float | None, feasible: Array, weights: Array
+    ) -> tuple[Certificate, float]:
+        """Project α, form or take the weights that go with it, and bound the gap; fills `feasible` and `weights`."""
+        problem = self.problem
+        balance = project(problem, alpha, feasible)
+        unchanged = np.array_equal(alpha, feasible)
+        with np.errstate(over="ignore", invalid="ignore"):  # a diverging run overflows before it is stopped
+            if unchanged and self._drift_is_small():
+                weights[:] = self.solver.w
+                known = KnownWeights(None, self.solver.drift or 0.0)
+            else:
+                error = self.solver.team.sum_rows_into(feasible, self.sums, self.scratch)
+                known = KnownWeights(self.sums, error)
+                if w is not None:
+                    weights[:] = w
+                else:
+                    np.divide(self.sums, problem.lam * problem.n, out=weights)
+                    if unchanged:
+                        self.solver.renew(weights, error)  # takes away the rounding errors of an epoch's additions
+            return self._certify(weights, b, feasible, balance, known)
+
+    def _best_intercept_at(self, margin: float) -> float:
+        self.z[:] = margin
+        return self.problem.best_intercept(self.z, self.guess_b) if self.problem.fit_intercept else 0.0
+
+    def _drift_is_small(self) -> bool:
+        """Whether the running w is so near w(α) that w(α) need not be summed."""
+        drift = self.solver.drift
+        if drift is None or self.problem.fit_intercept or not self.trace:
+            return False
+        return 0.5 * self.problem.lam * drift * drift <= _DRIFT_SHARE * min(
+            self._estimate() or math.inf, self.trace[-1].gap
+        )
+
     def _certify(
-        self, w: Array, b: float | None, alpha: Array, balance: Balance, error: float
+        self, w: Array, b: float | None, alpha: Array, balance: Balance, known: KnownWeights
     ) -> tuple[Certificate, float]:
         problem = self.problem
-        _rows.margins_into(problem.rows, w, self.z)
+        if w.any():
+            self.solver.team.margins_into(w, self.z)
+        else:
+            self.z[:] = 0.0
         if b is None:
             b = problem.best_intercept(self.z, self.guess_b) if problem.fit_intercept else 0.0
         self.guess_b = b
+        trusts_dual = self.solver.trusts_dual
         certificate = bound_gap(
-            problem, w, b, alpha, balance, self.z, self.sums, error, self.scratch, enough=self.target
+            problem,
+            w,
+            b,
+            alpha,
+            balance,
+            self.z,
+            known,
+            self.scratch,
+            enough=self.target,
+            trusts_dual=trusts_dual,
+            team=self.solver.team,
         )
         return certificate, b
 
@@ -246,6 +304,34 @@ class Run:
         if self.solver.may_diverge and self.best is not None and not gap < _DIVERGED * self.best.certificate.gap:
             return Status.DIVERGED, f"The gap grew to {gap:.1e}. " + self.solver.instead
         return (Status.STALLED, "") if stalled(certificate, self.trace, self.epoch) else None
+
+    def _estimate(self) -> float | None:
+        """What the gap is about now, without a certificate: the solver's guess, or the last gap, grown with its activity."""
+        if self.solver.gap_estimate is not None:
+            return self.solver.gap_estimate
+        if self.solver.activity is None or not self.activity:
+            return None
+        return self.trace[-1].gap * self.solver.activity / self.activity
+
+    def _evaluation_is_due(self) -> bool:
+        """Whether the estimate says that tol is met; without one, whether the epoch has come that the last gaps foretold."""
+        if self.evaluate_every is not None:
+            return self.epoch >= self.due
+        if self.solver.activity is not None and self.solver.gap_estimate is None and not self.activity:
+            # the first epoch is too unlike the others to learn a scale from; but where little is left, it may be enough
+            return self.epoch >= 2 or self.target >= _LOOSE * self.trace[-1].gap
+        estimate = self._estimate()
+        if estimate is None:
+            return self.epoch >= self.due
+        enough = max(self.target / self.optimism, _AT_ROUNDING * self.problem.at_zero)
+        if (
+            estimate <= enough
+            or self.epoch >= max(self.due, self.trace[-1].epoch + _LONGEST_WAIT)
+            or (estimate <= self.target and self.epoch >= self.trace[-1].epoch + 3)
+        ):
+            return True
+        self.solver.observe(estimate, self.target)
+        return False
 
     def _next_evaluation(self) -> int:
         if self.evaluate_every is not None:

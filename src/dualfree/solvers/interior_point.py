@@ -34,6 +34,7 @@ class InteriorPoint(Newton):
 
     name = "interior-point"
     needs_smooth = False
+    evaluate_each_epoch = True
 
     @staticmethod
     def suits(problem: Shape) -> bool:
@@ -127,7 +128,7 @@ class InteriorPoint(Newton):
         """Return α and w; a small difference between w and w(α) costs its square, while w(α) would miss the corners by it."""
         return self.alpha, self.w, self.intercept
 
-    def renew(self, w: Array) -> None:
+    def renew(self, w: Array, error: float) -> None:
         """Keep the own w, which is a part of the path."""
 
 

@@ -5,9 +5,15 @@ The Hessian is (1/n) Σ s_i φ''(z_i) x_i x_iᵀ + λ I. Where d is small it is 
 direction comes from conjugate gradients with the Hessian's diagonal as preconditioner, a pass over the data for each
 product, only as exactly as the step deserves (truncated Newton).
 
-One epoch here is one Newton step: a direction, and a backtracking line search on P that costs O(n) a trial, because
-X·direction is formed once. The intercept is one more variable, without a penalty. The dual point that goes with w is
-α = −s φ'(Xw + b).
+One epoch here is one Newton step: a direction Δ, and a search for the root of the slope of P along it, which costs O(n) a
+trial because X·Δ is formed once. The intercept is one more variable, without a penalty.
+
+The dual point comes with the step. Newton's equation H Δ = −∇P says that
+
+    α⁺_i = −s_i (φ'(z_i) + φ''(z_i) x_i·Δ)    has    w(α⁺) = w + Δ = w⁺,
+
+so the gap at w⁺ is Σ FY(z⁺_i, α⁺_i)/n alone, and that is of fourth order in Δ. The gradient bound ‖∇P‖²/(2λ) at the same point
+is worse by up to the condition number; with it, a run at small λ would have to go on for steps after it has arrived.
 """
 
 from __future__ import annotations
@@ -19,19 +25,30 @@ import scipy.linalg
 
 from .. import rows as _rows
 from .._checks import Array
-from .._jit import kernel
+from .._jit import device, kernel
 from ..certificate import Shape
-from ..losses.calls import loss_curvature, loss_slopes, loss_value
+from ..dual_domain import bounds
+from ..losses import Squared
+from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
+from ..team import Part, Team
 from .base import Solver
+from .prox_sdca import Permutations
 
 # The Hessian may take this many bytes; d up to 2048.
 _HESSIAN_BYTES = 1 << 25
-_BLOCK_BYTES = 1 << 21
-# Rows at least this full are multiplied as dense blocks by BLAS, emptier ones entry by entry.
-_DENSE_SHARE = 0.15
-_HALVINGS = 40
+_BLOCK_BYTES = 1 << 18
+_NARROW = 64  # up to this width a general product is faster than a symmetric one
+# Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
+_PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.06, 1.5, 0.6
+# Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
+_AT_A_TIME = 256
+_LINE_STEPS = 30
+_OVERSHOOT, _UNDERSHOOT = 0.25, 0.9
 _CG_STEPS = 500
+# The part of the rows to begin with, the least number of them, the most entries; what is done there, and how exactly.
+_SAMPLE_STRIDE, _SAMPLE_LEAST, _SAMPLE_PER_WEIGHT, _SAMPLE_ENTRIES = 8, 500, 4, 1 << 20
+_SAMPLE_EPOCHS, _SAMPLE_STEPS, _SAMPLE_GAP = 2, 12, 1e-3
 
 
 class Newton(Solver):
@@ -39,7 +56,7 @@ class Newton(Solver):
 
     name = "newton"
     needs_convex = True
-    evaluate_each_epoch = True
+    trusts_dual = True
 
     @staticmethod
     def suits(problem: Shape) -> bool:
@@ -54,14 +71,64 @@ class Newton(Solver):
     @staticmethod
     def by_blas(problem: Problem) -> bool:
         """Whether the rows are full enough to be multiplied as dense blocks."""
-        return problem.nnz > _DENSE_SHARE * problem.n * problem.d
+        return len(problem.rows) == 1 or _dense_cost(problem) < _PER_PAIR * problem.pairs
+
+    @staticmethod
+    def hessian_cost(problem: Problem) -> float:
+        """About how many nanoseconds a Hessian takes."""
+        return _dense_cost(problem) if Newton.by_blas(problem) else _PER_PAIR * problem.pairs
 
     def start(self, alpha: Array, intercept: float) -> None:
-        """Begin at w(α)."""
+        """Begin on the ray through w(α), where P is least."""
         super().start(alpha, intercept)
-        self.margins = np.empty(self.problem.n)
+        self.margins = np.zeros(self.problem.n)
         self.first_energy = 0.0
-        self._follow(intercept)
+        self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
+        self.begins_on_sample = not self.w.any() and not intercept and self.sample_size(self.problem) > 0
+        self._go_to(self.w, intercept)
+
+    def _go_to(self, w: Array, intercept: float) -> None:
+        """Set w to the best point of the ray through a given one."""
+        problem = self.problem
+        self.w, self.intercept, self.margins[:] = np.zeros(problem.d), 0.0, 0.0
+        if w.any() or intercept:
+            self.team.margins_into(w, self.alpha)
+            self._move(np.zeros(1), w, intercept)
+            self.rows_touched += problem.n
+
+    @staticmethod
+    def sample_size(problem: Problem) -> int:
+        """How many rows to begin with: an eighth, as far as that says something about d weights and fits in memory; or none."""
+        if isinstance(problem.loss, Squared):
+            return 0  # one step is all it takes
+        size = problem.n // _SAMPLE_STRIDE
+        size = min(size, _SAMPLE_ENTRIES * problem.n // max(1, problem.nnz))
+        return size if size >= max(_SAMPLE_LEAST, _SAMPLE_PER_WEIGHT * problem.d) else 0
+
+    def _solve_sample(self) -> None:
+        """Solve the problem on a part of the rows, about as exactly as a part can know the answer, and begin from there.
+
+        Early steps far from the optimum need no exact derivatives. A few on an eighth of the rows leave two or three on all.
+        """
+        problem = self.problem
+        size = self.sample_size(problem)
+        stride = problem.n // size
+        chosen = np.arange(size) * stride + self.rng.integers(stride, size=size)
+        part = problem.subset(chosen)
+        warm = Permutations(part, self.rng)
+        warm.start(np.zeros(size), 0.0)
+        for _ in range(_SAMPLE_EPOCHS):
+            warm.begin_epoch()
+            warm.visit(size)
+            warm.end_epoch()
+        steps = Newton(part, self.rng)
+        steps.start(warm.alpha, warm.intercept)
+        for _ in range(_SAMPLE_STEPS):
+            steps.visit(size)
+            if steps.gap_estimate is None or not steps.gap_estimate > _SAMPLE_GAP * part.at_zero:
+                break
+        self.rows_touched += warm.rows_touched + steps.rows_touched
+        self._go_to(steps.w, steps.intercept)
 
     @property
     def visits_per_call(self) -> int:
@@ -70,44 +137,57 @@ class Newton(Solver):
 
     def visit(self, count: int) -> None:
         """Make one Newton step."""
+        if self.begins_on_sample:
+            self.begins_on_sample = False
+            self._solve_sample()
         problem, b = self.problem, self.intercept
-        loss, y, s, n = problem.loss.compiled, problem.y, problem.sample_weight, problem.n
-        gradient = problem.lam * (self.w - problem.weights_of(self.alpha))  # ∇P = λ (w − w(α)) with α = −s φ'
-        if problem.fit_intercept:
-            gradient = np.append(gradient, -self.alpha.sum() / n)
+        loss, n, d = problem.loss.compiled, problem.n, problem.d
 
-        # α is not needed again before the step is made: one vector of length n serves as curvatures and as X·direction
-        curvatures = along = self.alpha
-        curvatures_into(loss, self.margins, b, y, s, curvatures)
+        # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
+        def slopes(part: Part, total: Array) -> None:
+            here, where = part.problem, part.where
+            _slopes_into(loss, self.margins[where], b, here.y, here.sample_weight, self.alpha[where])
+            add_rows(here.rows, self.alpha[where], total[:d])
+            if problem.fit_intercept:
+                total[d] = self.alpha[where].sum()
+            curvatures_into(loss, self.margins[where], b, here.y, here.sample_weight, self.alpha[where])
+
+        gradient = self.team.add_up(d + problem.fit_intercept, slopes) / n
+        gradient[:d] += problem.lam * self.w
         if self.direct(problem):
-            direction = -solve_positive(self._hessian(curvatures), gradient)
+            direction = -solve_positive(self._hessian(self.alpha), gradient)
         else:
-            direction = self._conjugate_gradients(curvatures, gradient)
-        step_b = float(direction[-1]) if problem.fit_intercept else 0.0
-        step_w = np.ascontiguousarray(direction[: problem.d])
-        _rows.margins_into(problem.rows, step_w, along)
-
-        def objective(t: float) -> float:
-            w = self.w + t * step_w
-            total = _loss_sum_along(loss, self.margins, along, t, b + t * step_b, y, s)
-            return float(total / n + 0.5 * problem.lam * (w @ w))
-
-        slope, here, t = float(gradient @ direction), objective(0.0), 1.0
-        for _ in range(_HALVINGS):
-            # near the optimum both sides agree to rounding; a full step is then right
-            if objective(t) <= here + 1e-4 * t * slope + 1e-14 * abs(here):
-                break
-            t *= 0.5
-        self.w += t * step_w
-        self._follow(b + t * step_b)
+            direction = self._conjugate_gradients(self.alpha, gradient)
+        step_b = float(direction[d]) if problem.fit_intercept else 0.0
+        step_w = np.ascontiguousarray(direction[:d])
+        self.team.margins_into(step_w, self.alpha)
+        self._move(gradient, step_w, step_b, float(gradient @ direction))
         self.rows_touched += 4 * n
 
-    def _follow(self, intercept: float) -> None:
-        """Set the margins, the best intercept and α = −s φ'(Xw + b) that go with w."""
+    def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> None:
+        """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap."""
         problem = self.problem
-        _rows.margins_into(problem.rows, self.w, self.margins)
-        self.intercept = problem.best_intercept(self.margins, intercept) if problem.fit_intercept else 0.0
-        _dual_into(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha)
+        loss, lam, n = problem.loss.compiled, problem.lam, problem.n
+        bend, pull = lam * float(step_w @ step_w), lam * float(self.w @ step_w)
+
+        def there(part: Part, t: float) -> tuple[Any, ...]:
+            here, where = part.problem, part.where
+            return loss, self.margins[where], self.alpha[where], t, self.intercept, step_b, here.y, here.sample_weight
+
+        def slope(t: float) -> float:
+            along = sum(self.team.each(lambda part: _slope_along(*there(part, t))))
+            return float(along / n + pull + t * bend)
+
+        if isinstance(problem.loss, Squared) and self.direct(problem):
+            t = 1.0  # P is its own quadratic model
+        else:
+            t = _root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
+        self.w += t * step_w
+        terms = sum(self.team.each(lambda part: _move_along(*there(part, t))))
+        self.intercept += t * step_b
+        # a step that was cut short, or a direction that is not exact, leaves this much of λ (w⁺ − w(α⁺))
+        left = float(np.linalg.norm((1.0 - t) * gradient - t * self.unsolved))
+        self.gap_estimate = terms / n + left * left / (2.0 * lam)
 
     def end_epoch(self) -> None:
         """Nothing: the intercept moved with the step."""
@@ -118,10 +198,10 @@ class Newton(Solver):
 
     def _conjugate_gradients(self, curvatures: Array, gradient: Array) -> Array:
         """Solve H x = −gradient until the residual is a part of the gradient that shrinks with it."""
-        problem, d = self.problem, self.problem.d
+        problem = self.problem
         diagonal = np.empty(gradient.size)
-        _hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
-        x, product = np.zeros(gradient.size), np.empty(gradient.size)
+        hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
+        x = np.zeros(gradient.size)
         residual = -gradient
         scaled = residual / diagonal
         search = scaled.copy()
@@ -131,8 +211,7 @@ class Newton(Solver):
         for _ in range(_CG_STEPS):
             if not energy > enough:
                 break
-            _hessian_times(problem.rows, curvatures, search, problem.fit_intercept, problem.n, product)
-            product[:d] += problem.lam * search[:d]
+            product = hessian_product(self.team, curvatures, search)
             self.rows_touched += problem.n
             step = energy / float(search @ product)
             x += step * search
@@ -141,33 +220,94 @@ class Newton(Solver):
             before, energy = energy, float(residual @ scaled)
             search *= energy / before
             search += scaled
+        self.unsolved = residual
         return x
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
-        return regularised(curvature_sum(self.problem, curvatures), self.problem)
+        total, *rest = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where]))
+        for other in rest:
+            total += other
+        return regularised(total, self.problem)
+
+
+def _dense_cost(problem: Problem) -> float:
+    return problem.n * problem.d * (_PER_DENSE_PAIR * problem.d + _PER_DENSE_ENTRY)
+
+
+def _root_of_slope(slope: Any, here: float) -> float:
+    """Find t with slope(t) about zero, 1 where that will do: a bracket, and secants inside it.
+
+    P is convex along the line: where the slope is still negative, P has fallen all the way; where it is positive but a small
+    part of the slope at 0, the least point was passed only just now.
+    """
+    low, at_low, high, at_high, t = 0.0, here, np.inf, np.inf, 1.0
+    if not here < 0.0:
+        return 1.0  # rounding is all that is left: a full step is right
+    for _ in range(_LINE_STEPS):
+        at = slope(t)
+        if _UNDERSHOOT * here <= at <= -_OVERSHOOT * here:
+            break
+        if at > 0.0 or np.isnan(at):
+            high, at_high = t, at
+        else:
+            low, at_low = t, at
+        if not np.isfinite(high):
+            t *= 4.0
+            continue
+        share = at_low / (at_low - at_high) if np.isfinite(at_high) else 0.5
+        t = low + min(0.9, max(0.1, share)) * (high - low)
+    return t
+
+
+def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
+    """Return the Hessian of P times a vector."""
+    problem = team.problem
+
+    def one(part: Part, out: Array) -> None:
+        hessian_times(part.problem.rows, curvatures[part.where], vector, problem.fit_intercept, problem.n, out)
+
+    product = team.add_up(vector.size, one)
+    product[: problem.d] += problem.lam * vector[: problem.d]
+    return product
 
 
 def curvature_sum(problem: Problem, curvatures: Array) -> Array:
     """Return Σ c_i x_i x_iᵀ, its upper triangle; with an intercept each x_i ends in a 1."""
-    d, n = problem.d, problem.n
+    d = problem.d
     size = d + 1 if problem.fit_intercept else d
     total = np.zeros((size, size))
     if Newton.by_blas(problem):
-        per_block = max(1, _BLOCK_BYTES // (8 * d))
-        block = np.empty((min(per_block, n), d))
-        for first in range(0, n, per_block):
-            part = block[: min(per_block, n - first)]
-            _scaled_rows(problem.rows, curvatures, first, part)
-            total[:d, :d] += part.T @ part
+        _add_blocks(problem, curvatures, total[:d, :d])
     else:
         _add_outer_products(problem.rows, curvatures, total)
     if problem.fit_intercept:
-        column = np.empty(d)
-        problem.sum_rows_into(curvatures, column, np.empty(d))
+        column = np.zeros(d)
+        add_rows(problem.rows, curvatures, column)
         total[:d, d] = column
         total[d, d] = curvatures.sum()
     return total
+
+
+def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
+    """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
+    rows, (n, d) = problem.rows, (problem.n, problem.d)
+    per_block = max(1, _BLOCK_BYTES // (8 * d))
+    if len(rows) == 1 and curvatures.min() == curvatures.max():  # the squared loss without weights
+        for first in range(0, n, per_block):
+            block = rows[0][first : first + per_block].astype(np.float64, copy=False)
+            hessian += block.T @ block
+        hessian *= curvatures[0]
+        return
+    if len(rows) == 1 and d <= _NARROW:
+        for first in range(0, n, per_block):
+            block = rows[0][first : first + per_block]
+            hessian += block.T @ (block * curvatures[first : first + per_block, None])
+        return
+    block = np.empty((min(per_block, n), d))
+    for first in range(0, n, per_block):
+        used = _scaled_rows(rows, curvatures, first, min(per_block, n - first), block)
+        hessian += block[:used].T @ block[:used]  # numpy sees the symmetry and does half the work
 
 
 def regularised(total: Array, problem: Shape) -> Array:
@@ -197,37 +337,83 @@ def solve_positive(hessian: Array, gradient: Array) -> Array:
 
 
 @kernel
-def curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
-    """out_i = s_i φ''(z_i + b; y_i)."""
-    for i in range(z.size):
-        out[i] = s[i] * loss_curvature(loss, z[i] + b, y[i]) if s[i] > 0.0 else 0.0
+def _slopes_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i = s_i φ'(z_i + b; y_i)."""
+    loss_slopes(loss, z, b, y, s, out)
 
 
 @kernel
-def _loss_sum_along(loss: Any, z: Any, along: Any, t: float, b: float, y: Any, s: Any) -> float:
-    """Return Σ s_i φ(z_i + t along_i + b; y_i)."""
+def curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i = s_i φ''(z_i + b; y_i)."""
+    loss_curvatures(loss, z, b, y, s, out)
+
+
+@kernel
+def add_rows(rows: Any, factors: Any, out: Any) -> None:
+    _rows.rows_add(rows, factors, 0, factors.size, out)
+
+
+@kernel
+def _slope_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
+    """Return Σ s_i φ'(z_i + b + t (along_i + step_b); y_i) (along_i + step_b)."""
+    moved, slopes = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
     total = 0.0
-    for i in range(z.size):
-        if s[i] > 0.0:
-            total += s[i] * loss_value(loss, z[i] + t * along[i] + b, y[i])
+    for first in range(0, z.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, z.size)
+        size = last - first
+        for k in range(size):
+            moved[k] = z[first + k] + t * along[first + k]
+        loss_slopes(loss, moved[:size], b + t * step_b, y[first:last], s[first:last], slopes[:size])
+        total += _dot_shifted(slopes[:size], along[first:last], step_b)
+    return total
+
+
+@device(reassociate=True)
+def _dot_shifted(slopes: Any, along: Any, shift: float) -> float:
+    total = 0.0
+    for k in range(slopes.size):
+        total += slopes[k] * (along[k] + shift)
     return total
 
 
 @kernel
-def _dual_into(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
-    """α_i = −s_i φ'(z_i + b; y_i)."""
-    loss_slopes(loss, z, b, y, s, alpha)
-    for i in range(alpha.size):
-        alpha[i] = -alpha[i]
+def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
+    """z += t along and along ← α⁺, the linearised dual point inside its domain; return about Σ FY(z⁺, α⁺)."""
+    slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
+    total = 0.0
+    for first in range(0, z.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, z.size)
+        size = last - first
+        z_part, dual, y_part, s_part = z[first:last], along[first:last], y[first:last], s[first:last]
+        loss_slopes(loss, z_part, b, y_part, s_part, slopes[:size])
+        loss_curvatures(loss, z_part, b, y_part, s_part, curvatures[:size])
+        for k in range(size):
+            step = t * dual[k]
+            z_part[k] += step
+            dual[k] = -slopes[k] - curvatures[k] * (step + t * step_b)
+        here = b + t * step_b
+        loss_slopes(loss, z_part, here, y_part, s_part, slopes[:size])
+        for k in range(size):
+            kappa = slopes[k] + dual[k]
+            low, high = bounds(loss, y_part[k], s_part[k])
+            dual[k] = min(high, max(low, dual[k]))
+            if curvatures[k] > 0.0:
+                total += kappa * kappa / (2.0 * curvatures[k])
+            elif kappa != 0.0:
+                total += s_part[k] * loss_fenchel_young(loss, z_part[k] + here, y_part[k], dual[k] / s_part[k])[0]
+    return total
 
 
 @kernel
-def _scaled_rows(rows: Any, curvatures: Any, first: int, block: Any) -> None:
-    """Row k of `block` = √(curvature) x_{first + k}, dense."""
-    block[:] = 0.0
-    for k in range(block.shape[0]):
-        if curvatures[first + k] > 0.0:
-            _rows.row_add(rows, first + k, np.sqrt(curvatures[first + k]), block[k])
+def _scaled_rows(rows: Any, curvatures: Any, first: int, count: int, block: Any) -> int:
+    """Those of `count` rows from `first` on whose curvature is not zero, times its root; return how many there are."""
+    used = 0
+    for i in range(first, first + count):
+        if curvatures[i] > 0.0:
+            block[used] = 0.0
+            _rows.row_add(rows, i, np.sqrt(curvatures[i]), block[used])
+            used += 1
+    return used
 
 
 @kernel
@@ -242,9 +428,8 @@ def _add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
 
 
 @kernel
-def _hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, out: Any) -> None:
-    """out = (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
-    out[:] = 0.0
+def hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, out: Any) -> None:
+    """out += (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
     constant = vector[-1] if intercept else 0.0
     total = 0.0
     for i in range(curvatures.size):
@@ -253,11 +438,11 @@ def _hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: 
             _rows.row_add(rows, i, factor, out)
             total += factor
     if intercept:
-        out[-1] = total
+        out[-1] += total
 
 
 @kernel
-def _hessian_diagonal(rows: Any, curvatures: Any, intercept: bool, lam: float, n: int, out: Any) -> None:
+def hessian_diagonal(rows: Any, curvatures: Any, intercept: bool, lam: float, n: int, out: Any) -> None:
     """out = the diagonal of the Hessian, without zeros."""
     out[:] = 0.0
     total = 0.0

@@ -6,24 +6,18 @@ independently (``order="uniform"``, as in the paper's experiments).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._checks import one_of
-from .._jit import kernel
-from ..losses.calls import exact_step
 from ..problem import Problem
-from ..rows import row_add, row_dot
-from .base import Solver
+from ..sampling.permutation import shuffle
+from .exact_steps import ExactSteps
 
 
-class ProxSdca(Solver):
+class ProxSdca(ExactSteps):
     """Exact coordinate steps of the dual."""
 
     name = "prox-sdca"
-    needs_smooth = False
-    needs_convex = True
 
     def __init__(self, problem: Problem, rng: np.random.Generator, *, order: str = "permutation") -> None:
         super().__init__(problem, rng)
@@ -34,9 +28,10 @@ class ProxSdca(Solver):
 
     def begin_epoch(self) -> None:
         """Shuffle the rows."""
+        super().begin_epoch()
         self.position = 0
         if self.order == "permutation":
-            self.rng.shuffle(self.permutation)
+            shuffle(self.permutation, self.rng)
 
     def visit(self, count: int) -> None:
         """Make `count` updates."""
@@ -45,29 +40,10 @@ class ProxSdca(Solver):
             self.position += count
         else:
             order = self.rng.integers(self.problem.n, size=count, dtype=np.int32)
-        _visit(*self.data, order, self.alpha, self.w, self.offset)
-        self.rows_touched += count
+        self._make_steps(order)
 
 
-@kernel
-def _visit(
-    rows: Any,
-    loss: Any,
-    y: Any,
-    s: Any,
-    v: Any,
-    scale: float,
-    extra: float,
-    order: Any,
-    alpha: Any,
-    w: Any,
-    offset: Any,
-) -> None:
-    for i in order:
-        z = row_dot(rows, i, w) + offset[0]
-        new = exact_step(loss, z, y[i], s[i], alpha[i], scale * (v[i] + extra))
-        delta = new - alpha[i]
-        if delta != 0.0:
-            alpha[i] = new
-            row_add(rows, i, scale * delta, w)
-            offset[0] += scale * extra * delta
+class Permutations(ProxSdca):
+    """Prox-SDCA for `auto`: steps may be a little short of exact where that saves time."""
+
+    exactly = False

@@ -1,0 +1,101 @@
+"""Conjugate gradients for the squared loss, where the Hessian does not fit in memory: `auto` begins with it.
+
+P is quadratic, so one run of the method, never restarted, minimises it. It is preconditioned with the Hessian's diagonal, and
+each step costs a pass over the rows in their order, about half of a coordinate epoch. The method's own residual
+is −∇P, so the gradient bound ‖∇P‖²/(2λ) is known at every step without a certificate: it says when one is due.
+
+One epoch is a few steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._checks import Array
+from ..losses import Squared
+from ..problem import Problem
+from .base import Solver
+from .newton import add_rows, hessian_diagonal, hessian_product
+
+_STEPS_PER_EPOCH = 4
+
+
+class ConjugateGradients(Solver):
+    """Preconditioned conjugate gradients; not offered by name, `auto` turns to it."""
+
+    name = "conjugate-gradients"
+    needs_convex = True
+
+    @staticmethod
+    def suits(problem: Problem) -> bool:
+        """Whether P is quadratic."""
+        return isinstance(problem.loss, Squared)
+
+    def start(self, alpha: Array, intercept: float) -> None:
+        """Begin at w(α)."""
+        super().start(alpha, intercept)
+        problem, d = self.problem, self.problem.d
+        size = d + problem.fit_intercept
+        self.point = np.zeros(size)
+        self.point[:d] = self.w
+        self.w = self.point[:d]
+        if problem.fit_intercept:
+            self.point[d] = intercept
+        self.diagonal = np.empty(size)
+        hessian_diagonal(
+            problem.rows, problem.sample_weight, problem.fit_intercept, problem.lam, problem.n, self.diagonal
+        )
+        self._set_dual()
+        self.residual = np.zeros(size)
+        add_rows(problem.rows, self.alpha, self.residual[:d])
+        if problem.fit_intercept:
+            self.residual[d] = self.alpha.sum()
+        self.residual /= problem.n
+        self.residual[:d] -= problem.lam * self.w
+        self.scaled = self.residual / self.diagonal
+        self.search = self.scaled.copy()
+        self.energy = float(self.residual @ self.scaled)
+        self.rows_touched += 3 * problem.n
+        self._estimate()
+
+    def _set_dual(self) -> None:
+        """α = s (y − Xw − b)."""
+        problem = self.problem
+        self.intercept = float(self.point[-1]) if problem.fit_intercept else 0.0
+        self.team.margins_into(self.w, self.alpha)
+        self.alpha += self.intercept
+        np.subtract(problem.y, self.alpha, out=self.alpha)
+        self.alpha *= problem.sample_weight
+
+    def _estimate(self) -> None:
+        part = self.residual[: self.problem.d]
+        self.gap_estimate = float(part @ part) / (2.0 * self.problem.lam)
+
+    @property
+    def visits_per_call(self) -> int:
+        """A quarter of an epoch is one step."""
+        return -(-self.problem.n // _STEPS_PER_EPOCH)
+
+    def visit(self, count: int) -> None:
+        """Make one step."""
+        if not self.energy > 0.0:
+            return
+        problem = self.problem
+        product = hessian_product(self.team, problem.sample_weight, self.search)
+        step = self.energy / float(self.search @ product)
+        self.point += step * self.search
+        self.residual -= step * product
+        np.divide(self.residual, self.diagonal, out=self.scaled)
+        before, self.energy = self.energy, float(self.residual @ self.scaled)
+        self.search *= self.energy / before
+        self.search += self.scaled
+        self.rows_touched += problem.n
+        self._estimate()
+
+    def end_epoch(self) -> None:
+        """Nothing: the intercept is one of the variables."""
+
+    def candidate(self) -> tuple[Array, Array | None, float | None]:
+        """Return (α, w, b)."""
+        self._set_dual()
+        return self.alpha, self.w, None

@@ -1,0 +1,79 @@
+"""What the solvers with exact steps share: an account of how far the running w may be from w(α), and of how much moves.
+
+Each visit adds c x_i to w, c = (α_i⁺ − α_i)/(λn). In floating point that leaves an error of at most 5ε |c| ‖x_i‖ from forming
+c x_i and ε ‖w‖ from the additions, and ‖w‖ never exceeds its value at the start plus Σ |c| ‖x_i‖. So a kernel that sums
+|c| ‖x_i‖ gives a bound on ‖w − w(α)‖ that costs nothing; a certificate squares it and need not sum w(α) from all rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._checks import Array
+from .._jit import kernel
+from .base import Solver
+from .together import Together
+from .visits import visit_rows
+
+_EPS = 2.0**-52
+
+
+class ExactSteps(Solver):
+    """Base class of the solvers that maximise the dual along one coordinate after another."""
+
+    needs_smooth = False
+    needs_convex = True
+    trusts_dual = True
+    together: Together | None = None
+    exactly = True
+    """Whether every step is exact, one after the other; `auto` may do with nearly exact ones, several threads at a time."""
+
+    def start(self, alpha: Array, intercept: float) -> None:
+        """Take α as the starting point and set w = w(α)."""
+        super().start(alpha, intercept)
+        self.activity = 0.0
+        self._know(self.problem.sum_error)
+
+    def begin_epoch(self) -> None:
+        """Begin to count."""
+        self.activity = 0.0
+
+    def renew(self, w: Array, error: float) -> None:
+        """Take w(α) as it was just summed from α."""
+        super().renew(w, error)
+        self._know(error)
+
+    def _know(self, error: float) -> None:
+        self.farthest = float(np.linalg.norm(self.w)) * (1 + self.problem.d * _EPS)
+        size = _size(self.alpha, self.problem.row_norms_squared) * self.scale
+        self.drift = (error + 8.0 * _EPS) * size + 8.0 * _EPS * self.farthest
+
+    def _make_steps(self, order: Array) -> None:
+        """Visit rows in this order."""
+        if self.team.size > 1 and not self.exactly:
+            if self.together is None:
+                self.together = Together(self.team, self.problem.d)
+            seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
+            self.activity = (self.activity or 0.0) + self.together.visit(
+                self.data, order, seed, self.alpha, self.w, self.offset
+            )
+            self.rows_touched += order.size
+            self.drift = None  # w(α) is summed anew for certificates
+        else:
+            self._account(order.size, *visit_rows(*self.data, self.exactly, order, self.alpha, self.w, self.offset))
+
+    def _account(self, visits: int, travelled: float, squares: float) -> None:
+        """Hear from a kernel: visits made, Σ |c| ‖x_i‖ and Σ (α_i⁺ − α_i)²."""
+        self.rows_touched += visits
+        self.activity = (self.activity or 0.0) + squares
+        self.farthest += travelled * (1 + visits * _EPS)
+        self.drift = (self.drift or 0.0) + _EPS * (8.0 * travelled + 2.0 * visits * self.farthest)
+
+
+@kernel
+def _size(alpha: Array, v: Array) -> float:
+    """Σ |α_i| ‖x_i‖, rounded up."""
+    total = 0.0
+    for i in range(alpha.size):
+        total += abs(alpha[i]) * np.sqrt(v[i])
+    return total * (1.0 + alpha.size * 2.0**-52)

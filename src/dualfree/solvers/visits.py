@@ -1,0 +1,70 @@
+"""The loop that the solvers with exact steps share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._jit import device, kernel
+from ..losses.calls import exact_step, near_step
+from ..rows import row_add, row_dot, row_prefetch
+
+# Rows are asked for so many visits before their turn.
+_AHEAD = 3
+
+
+@device
+def steps(
+    rows: Any,
+    loss: Any,
+    y: Any,
+    s: Any,
+    v: Any,
+    scale: float,
+    extra: float,
+    exactly: bool,
+    order: Any,
+    alpha: Any,
+    w: Any,
+    offset: Any,
+) -> tuple[float, float]:
+    """Make one exact step for each row of `order`; return Σ |c| ‖x_i‖ and Σ (α_i⁺ − α_i)²."""
+    travelled, squares = 0.0, 0.0
+    for k in range(order.size):
+        if k + _AHEAD < order.size:
+            row_prefetch(rows, order[k + _AHEAD])
+        i = order[k]
+        z = row_dot(rows, i, w) + offset[0]
+        q = scale * (v[i] + extra)
+        if exactly:
+            new = exact_step(loss, z, y[i], s[i], alpha[i], q)
+        else:
+            new, _ = near_step(loss, z, y[i], s[i], alpha[i], q)
+        delta = new - alpha[i]
+        if delta != 0.0:
+            alpha[i] = new
+            row_add(rows, i, scale * delta, w)
+            offset[0] += scale * extra * delta
+            travelled += abs(scale * delta) * np.sqrt(v[i])
+            squares += delta * delta
+    return travelled, squares
+
+
+@kernel
+def visit_rows(
+    rows: Any,
+    loss: Any,
+    y: Any,
+    s: Any,
+    v: Any,
+    scale: float,
+    extra: float,
+    exactly: bool,
+    order: Any,
+    alpha: Any,
+    w: Any,
+    offset: Any,
+) -> tuple[float, float]:
+    """`steps`, to be called from Python."""
+    return steps(rows, loss, y, s, v, scale, extra, exactly, order, alpha, w, offset)

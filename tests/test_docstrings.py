@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import dualfree
+import dualfree.distributed
 import dualfree.losses
 import dualfree.sampling
 import dualfree.testing
@@ -31,7 +32,14 @@ def test_examples_run(name: str) -> None:
 
 def public_names() -> list[Any]:
     names = []
-    for module in (dualfree, dualfree.losses, dualfree.sampling, dualfree.solvers, dualfree.testing):
+    for module in (
+        dualfree,
+        dualfree.distributed,
+        dualfree.losses,
+        dualfree.sampling,
+        dualfree.solvers,
+        dualfree.testing,
+    ):
         for name in module.__all__:
             thing = getattr(module, name)
             if callable(thing):

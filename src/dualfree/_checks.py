@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,29 +55,32 @@ def near_match(value: str, known: Iterable[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
-def finite_matrix(X: Any) -> Any:
-    """Return X as `row_matrix` does; it must not hold NaN or infinity."""
-    matrix = row_matrix(X)
-    refuse_not_finite(matrix)
+def finite_matrix(X: Any, *, names: Sequence[Any] | None = None, may_be_empty: bool = False) -> Any:
+    """Return X as `row_matrix` does; it must not hold NaN or infinity. Messages call the columns by their `names`, if any."""
+    matrix = row_matrix(X, may_be_empty=may_be_empty)
+    refuse_not_finite(matrix, names)
     return matrix
 
 
-def refuse_not_finite(matrix: Any) -> None:
+def refuse_not_finite(matrix: Any, names: Sequence[Any] | None = None) -> None:
     """Raise, with the place of the first NaN or infinity, if there is one."""
     if isinstance(matrix, np.ndarray):
         bad = _first_not_finite(matrix.reshape(-1))
         if bad is not None:
             row, column = divmod(bad, matrix.shape[1])
-            _not_finite("X", matrix[row, column], f"row {row}, column {column}")
+            _not_finite("X", matrix[row, column], f"row {row}, column {_called(names, column)}")
         return
     bad = _first_not_finite(matrix.data)
     if bad is not None:
         row = int(np.searchsorted(matrix.indptr, bad, side="right")) - 1
-        _not_finite("X", matrix.data[bad], f"row {row}, column {matrix.indices[bad]}")
+        _not_finite("X", matrix.data[bad], f"row {row}, column {_called(names, int(matrix.indices[bad]))}")
 
 
-def row_matrix(X: Any) -> Any:
-    """Return X as a C-order float array or canonical CSR matrix; copied only where its form has to change."""
+def row_matrix(X: Any, *, may_be_empty: bool = False) -> Any:
+    """Return X as a C-order float array or canonical CSR matrix; copied only where its form has to change.
+
+    X needs at least one row unless it `may_be_empty`.
+    """
     if scipy.sparse.issparse(X):
         matrix = X if X.format == "csr" else X.tocsr()
         if matrix.ndim != 2:
@@ -101,7 +104,7 @@ def row_matrix(X: Any) -> Any:
             )
         matrix = np.ascontiguousarray(matrix)
     n, d = matrix.shape
-    if n == 0 or d == 0:
+    if d == 0 or (n == 0 and not may_be_empty):
         raise ValueError(f"X must have at least one row and one column, got shape {matrix.shape}.")
     return matrix
 
@@ -124,13 +127,19 @@ def sample_weights(given: Any, length: int) -> Array:
     """Return the weights s_i ≥ 0 of `length` rows, at least one of them positive; ones where none are given."""
     if given is None:
         return np.ones(length)
-    weights = finite_vector("sample_weight", given, length)
-    if weights.min() < 0:
-        row = int(np.argmin(weights))
-        raise ValueError(f"sample_weight must not be negative, got {weights[row]:g} in row {row}.")
+    weights = non_negative_vector("sample_weight", given, length)
     if not weights.any():
         raise ValueError("sample_weight must have at least one positive entry, all are zero.")
     return weights
+
+
+def non_negative_vector(name: str, values: Any, length: int) -> Array:
+    """Return `values` as a contiguous float64 vector of that length, finite and without negative entries."""
+    vector = finite_vector(name, values, length)
+    if vector.min(initial=0.0) < 0:
+        row = int(np.argmin(vector))
+        raise ValueError(f"{name} must not be negative, got {vector[row]:g} in row {row}.")
+    return vector
 
 
 def plain_array(name: str, values: Any) -> Array:
@@ -151,6 +160,10 @@ def _real_array(name: str, values: Any) -> Array:
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
     return array
+
+
+def _called(names: Sequence[Any] | None, column: int) -> str:
+    return str(column) if names is None else repr(names[column])
 
 
 def _first_not_finite(values: Array) -> int | None:

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from ..io import DataError, Dataset, load_model, save_model
+from ..io import DataError, Dataset, Encoding, load_model, save_model
 from ..status import Status
 from . import exits, scoring
+from .cluster import cluster_address
 from .fitting import Fit, fit_model
 from .interrupt import first_press_keeps_the_model
 from .options import (
@@ -43,6 +44,18 @@ from .trace_file import TRACE_SUFFIXES, write_trace
 @click.option("--trace", metavar="FILE", type=click.Path(), help="Write the history here (.parquet, .csv or .jsonl).")
 @click.option("--warm-start", metavar="MODEL", type=click.Path(), help="Begin where this model ended.")
 @click.option("--no-dual", is_flag=True, help="Leave the dual vectors out of the model: a smaller file, a longer fit.")
+@click.option(
+    "--cluster",
+    type=cluster_address,
+    metavar="ADDRESS",
+    help="Fit on a Dask cluster: the address of its scheduler, or local:4 for four processes on this machine.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="FILE",
+    type=click.Path(),
+    help="On a cluster: save the point reached here on the way; the same command goes on from it.",
+)
 @training_data_options
 @reading_options
 @json_option
@@ -55,20 +68,30 @@ def fit(data: str, as_json: bool, quiet: bool, **options: Any) -> int:
 
     Ctrl-C keeps the best model so far; a second Ctrl-C stops at once.
 
+    With --cluster the workers read DATA, which is LIBSVM text or Parquet and may be a pattern; an epoch is a round of
+    communication then. The model holds no dual vectors: its certificate is what the weights alone prove.
+
     \b
     Examples:
       dualfree fit train.svm --intercept --model m.safetensors
       dualfree fit train.svm.xz --loss squared_hinge --C 10 --valid test.svm --report fit.html
       dualfree fit houses.csv --target price --loss huber:1.35 --intercept --max-time 30s
       xzcat huge.svm.xz | dualfree fit - --float32 --model m.safetensors
+      dualfree fit 'parts/*.svm' --cluster tcp://host:8786 --checkpoint fit.npz --model m.safetensors
     """
     output = Output("fit", as_json)
     _check_outputs(options)
+    if options["cluster"] is not None:
+        from .cluster_fit import fit_on_cluster
+
+        return fit_on_cluster(output, data, quiet, options)
+    if options["checkpoint"] is not None:
+        raise click.UsageError("--checkpoint is for fits on a cluster; give --cluster, too.")
     training = read_training_data(data, quiet, **taken(options, READING))
     say_data_notes(output, training)
     objective = make_objective(training.X.shape[0], **taken(options, ("loss", "lam", "c", "intercept", "class_weight")))
     start = load_model(options["warm_start"]) if options["warm_start"] else None
-    valid = read_valid(options, training, quiet, output)
+    valid = read_valid(options, training.name, training.encoding, quiet, output)
     say_data(output, training)
 
     recorder = None
@@ -80,7 +103,7 @@ def fit(data: str, as_json: bool, quiet: bool, **options: Any) -> int:
     with FitProgress(quiet, columns, options["tol"]) as progress, first_press_keeps_the_model():
 
         def watch(column: int, problem: Any, state: Any) -> None:
-            progress.update(column, problem, state)
+            progress.update(column, problem.at_zero, state)
             if recorder is not None:
                 recorder.record(column, problem, state)
 
@@ -99,15 +122,16 @@ def fit(data: str, as_json: bool, quiet: bool, **options: Any) -> int:
             skip_bad_lines=options["skip_bad_lines"],
             watch=watch,
         )
-    status = exits.of(result.status for result in done.results)
-    _say_end(output, done, status)
-    say_certificates(output, done.model)
-    scores = None
-    if valid is not None:
-        scores = scoring.score(done.model, valid)
-        output.put(valid={"data": valid.name, "n_rows": valid.X.shape[0], **scores})
-        output.say(f"On {valid.name}: {scoring.in_words(scores)}.")
-    _write_files(output, done, training, valid, scores, recorder, options)
+    status = say_end(output, done)
+    scores = say_scores(output, done, valid)
+    written = write_model_and_trace(done, options)
+    if options["report"]:
+        from ..report import write_report
+
+        assert recorder is not None
+        write_report(options["report"], done.model, done.results, training, recorder.densities, valid, scores)
+        written["report"] = options["report"]
+    say_files(output, written)
     return output.end(status)
 
 
@@ -132,7 +156,7 @@ def taken(options: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 def _check_outputs(options: dict[str, Any]) -> None:
     """Refuse a file that cannot be written before hours are spent on what it would hold."""
-    for option in ("model_file", "report", "trace"):
+    for option in ("model_file", "report", "trace", "checkpoint"):
         path = options[option]
         if path is not None and (Path(path).is_dir() or not Path(path).parent.is_dir()):
             raise DataError(path, "this file cannot be written: its folder does not exist, or it is a folder itself.")
@@ -142,13 +166,13 @@ def _check_outputs(options: dict[str, Any]) -> None:
         )
 
 
-def read_valid(options: dict[str, Any], training: Dataset, quiet: bool, output: Output) -> Dataset | None:
-    """Read the data of --valid, if there are any, as the training data were read."""
+def read_valid(options: dict[str, Any], name: str, encoding: Encoding, quiet: bool, output: Output) -> Dataset | None:
+    """Read the data of --valid, if there are any, as the training data of that name were read."""
     if options["valid"] is None:
         return None
-    same_format = options["file_format"] if Path(options["valid"]).suffix == Path(training.name).suffix else None
+    same_format = options["file_format"] if Path(options["valid"]).suffix == Path(name).suffix else None
     valid = read_for_model(
-        options["valid"], training.encoding, quiet, same_format, options["no_header"], options["skip_bad_lines"]
+        options["valid"], encoding, quiet, same_format, options["no_header"], options["skip_bad_lines"]
     )
     say_data_notes(output, valid)
     return valid
@@ -167,9 +191,11 @@ def say_data(output: Output, data: Dataset) -> None:
     output.say(f"{data.name}: {n} rows, {d} features, {nnz} stored entries.")
 
 
-def _say_end(output: Output, done: Fit, status: int) -> None:
+def say_end(output: Output, done: Fit[Any], unit: str = "epoch") -> int:
+    """Print how the fit ended, with its certificates; return the exit status. A `unit` is what `n_epochs` counts."""
     model = done.model
-    epochs = max(result.n_epochs for result in done.results)
+    status = exits.of(result.status for result in done.results)
+    epochs = max(outcome.n_epochs for outcome in model.outcomes)
     output.put(
         objective=asdict(model.objective),
         solver=model.training.solver,
@@ -183,18 +209,23 @@ def _say_end(output: Output, done: Fit, status: int) -> None:
         "Certified" if status == exits.CERTIFIED else "Interrupted" if status == exits.INTERRUPTED else "Not certified"
     )
     reason = "" if not ends else " " + ends[0].message
-    output.say(f"{verdict} after {epochs} epoch{'s' if epochs != 1 else ''} and {done.seconds:.2f} s.{reason}")
+    output.say(f"{verdict} after {epochs} {unit}{'s' if epochs != 1 else ''} and {done.seconds:.2f} s.{reason}")
+    say_certificates(output, model)
+    return status
 
 
-def _write_files(
-    output: Output,
-    done: Fit,
-    training: Dataset,
-    valid: Dataset | None,
-    scores: dict[str, float | None] | None,
-    recorder: Any,
-    options: dict[str, Any],
-) -> None:
+def say_scores(output: Output, done: Fit[Any], valid: Dataset | None) -> dict[str, float | None] | None:
+    """Print how well the model predicts the data of --valid, if there are any; return the numbers."""
+    if valid is None:
+        return None
+    scores = scoring.score(done.model, valid)
+    output.put(valid={"data": valid.name, "n_rows": valid.X.shape[0], **scores})
+    output.say(f"On {valid.name}: {scoring.in_words(scores)}.")
+    return scores
+
+
+def write_model_and_trace(done: Fit[Any], options: dict[str, Any]) -> dict[str, str]:
+    """Write what --model and --trace ask for; return the files."""
     written = {}
     if options["model_file"]:
         save_model(done.model, options["model_file"])
@@ -202,11 +233,11 @@ def _write_files(
     if options["trace"]:
         write_trace(done.model, done.results, options["trace"])
         written["trace"] = options["trace"]
-    if options["report"]:
-        from ..report import write_report
+    return written
 
-        write_report(options["report"], done.model, done.results, training, recorder.densities, valid, scores)
-        written["report"] = options["report"]
+
+def say_files(output: Output, written: dict[str, str]) -> None:
+    """Print what was written."""
     for kind, path in written.items():
         output.say(f"Wrote the {kind} {path}.")
     output.put(files=written)

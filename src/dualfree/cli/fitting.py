@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..solvers import State, solve
 from ..status import Status
 from ..trace import Trace
 
+if TYPE_CHECKING:
+    from ..distributed import DistributedResult
+
 Watch = Callable[[int, Problem, State], None]
 """Called with the column, its problem and the state after each evaluation."""
 
@@ -26,21 +29,24 @@ _INNER_TOL_FACTOR = 0.05
 _LEAST_INNER_TOL = 1e-14
 
 
+R = TypeVar("R", bound="Result | DistributedResult")
+
+
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(Generic[R]):
     """A model and how it came about.
 
     Attributes
     ----------
     model : Model
-    results : list of Result
+    results : list of Result or DistributedResult
         One for each row of the model's coefficients, with its trace.
     seconds : float
         Wall-clock time of all solves.
     """
 
     model: Model
-    results: list[Result]
+    results: Sequence[R]
     seconds: float
 
 
@@ -59,7 +65,7 @@ def fit_model(
     keep_dual: bool = True,
     skip_bad_lines: bool = False,
     watch: Watch | None = None,
-) -> Fit:
+) -> Fit[Result]:
     r"""Fit a model.
 
     Parameters

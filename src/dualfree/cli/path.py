@@ -96,7 +96,7 @@ def path(
         training.X.shape[0], lam=1.0, c=None, **taken(options, ("loss", "intercept", "class_weight"))
     )
     y = check_target(training, objective)
-    valid = read_valid(options, training, quiet, output)
+    valid = read_valid(options, training.name, training.encoding, quiet, output)
     say_data(output, training)
     classes = objective.classes(y)
     problems = list(objective.problems(training.X, y, classes))
@@ -148,7 +148,7 @@ def _solve_all(problems: list[Problem], grid: Array, quiet: bool, options: dict[
             def watch(state: State, problem: Problem = problem, column: int = column) -> None:
                 nonlocal begun
                 begun += state.epoch == 0
-                progress.update(column * len(grid) + begun, problem, state)
+                progress.update(column * len(grid) + begun, problem.at_zero, state)
 
             one = solve_path(
                 problem,

@@ -7,13 +7,15 @@ import math
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..problem import Problem
 from ..solvers import State
+
+if TYPE_CHECKING:
+    from ..distributed import RoundState
 
 _WORTH_A_BAR = 16 << 20  # bytes; smaller files are read before anybody could look
 
@@ -63,11 +65,13 @@ class FitProgress:
         The relative gap asked for.
     what : str
         What a problem is called, where there are several.
+    unit : str
+        What is counted.
     """
 
-    def __init__(self, quiet: bool, columns: int, tol: float, what: str = "class") -> None:
+    def __init__(self, quiet: bool, columns: int, tol: float, what: str = "class", unit: str = "epoch") -> None:
         console = _console()
-        self._what = what
+        self._what, self._unit = what, unit
         self._columns, self._tol = columns, tol
         self._first_gap = math.nan
         self._bar = None
@@ -89,17 +93,17 @@ class FitProgress:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, column: int, problem: Problem, state: State) -> None:
-        """Draw the state of one evaluation."""
+    def update(self, column: int, at_zero: float, state: State | RoundState) -> None:
+        """Draw the state of one evaluation of a problem whose objective is `at_zero` at w = 0."""
         if self._bar is None:
             return
-        gap, target = state.certificate.gap, self._tol * problem.at_zero
+        gap, target = state.certificate.gap, self._tol * at_zero
         if state.epoch == 0:
             self._first_gap = gap
         which = f"{self._what} {column + 1} of {self._columns}, " if self._columns > 1 else ""
         self._bar.update(
             self._task,
-            description=f"{which}epoch {state.epoch:>4}  gap {gap:8.1e}",
+            description=f"{which}{self._unit} {state.epoch:>4}  gap {gap:8.1e}",
             completed=share_done(self._first_gap, gap, target),
             left=f"→ {target:.1e}  {state.seconds:.1f} s{_left_in_words(state, target)}",
         )
@@ -125,7 +129,7 @@ def seconds_left(gaps: list[float], seconds: list[float], target: float) -> floa
     return math.log(gaps[-1] / target) * took / fall
 
 
-def _left_in_words(state: State, target: float) -> str:
+def _left_in_words(state: State | RoundState, target: float) -> str:
     gaps = [entry.gap for entry in state.trace]
     left = seconds_left(gaps, [entry.seconds for entry in state.trace], target)
     if left is None or left < 1.0:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .._optional import require
 from ..io import Model, written_in_place
 from ..report.words import column_names
 from ..result import Result
 
+if TYPE_CHECKING:
+    from ..distributed import DistributedResult
+
 TRACE_SUFFIXES = (".parquet", ".csv", ".jsonl")
 
 
-def write_trace(model: Model, results: Sequence[Result], path: str | os.PathLike[str]) -> None:
+def write_trace(model: Model, results: Sequence[Result | DistributedResult], path: str | os.PathLike[str]) -> None:
     """Write one row per evaluation; the first column says which of the model's columns it belongs to."""
     pandas = require("pandas", "report")
     frames = []

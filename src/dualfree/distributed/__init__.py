@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 from .cluster import ClusterError
+from .fit import RoundState
+from .inputs import from_array, from_dataframe, from_delayed, from_libsvm, scatter
 from .partitions import Block, Partitions
 from .result import DistributedResult
-from .rounds import RoundState
 from .solve import solve
 from .summary import Summary, describe
 
-__all__ = ["Block", "ClusterError", "DistributedResult", "Partitions", "RoundState", "Summary", "describe", "solve"]
+__all__ = [
+    "Block",
+    "ClusterError",
+    "DistributedResult",
+    "Partitions",
+    "RoundState",
+    "Summary",
+    "describe",
+    "from_array",
+    "from_dataframe",
+    "from_delayed",
+    "from_libsvm",
+    "scatter",
+    "solve",
+]

@@ -6,3 +6,5 @@ from .._optional import require
 
 dask = require("dask", "dask")
 distributed = require("distributed", "dask")
+dask_array = require("dask.array", "dask")
+Delayed = require("dask.delayed", "dask").Delayed

@@ -20,9 +20,11 @@ from .._checks import Array
 from ._dask import distributed
 from .partitions import Partitions
 from .reply import Reply, fold
-from .tasks import EvaluationLost, Stale, prepare
+from .tasks import EvaluationLost, Stale, handed_over, prepare
 
 _POLL_SECONDS = 1.0
+_ANSWER_SECONDS = 15.0  # a scheduler that is alive answers in that time
+_SPREAD_SECONDS = 5.0
 _FAN_IN = 8
 # A smaller vector travels inside each task; a larger one once, and then from worker to worker.
 _INLINE_BYTES = 1 << 14
@@ -30,7 +32,14 @@ _ATTEMPTS = 20
 
 
 class ClusterError(RuntimeError):
-    """The cluster did not do its part."""
+    """The cluster did not do its part; the message says what was waited for and what to do.
+
+    Examples
+    --------
+    >>> from dualfree.distributed import ClusterError
+    >>> issubclass(ClusterError, RuntimeError)
+    True
+    """
 
 
 class StageLost(Exception):
@@ -69,6 +78,9 @@ class Cluster:
         self.places: list[str | None] = []
         self._weights: tuple[Array, Any] | None = None
         self.partitions = partitions
+        self.loaded = False
+        self.spread_again = time.monotonic() + _SPREAD_SECONDS
+        self.scheduler = self._scheduler_id()
 
     # --- begin and end ----------------------------------------------------------------------------------------------
 
@@ -93,6 +105,7 @@ class Cluster:
         self.parts = [self.parts[k] for k in chosen]
         self.places = [self.places[k] for k in chosen]
         self.computed = []
+        self.loaded = True
 
     def close(self) -> None:
         """Let go of everything, tasks that still run included."""
@@ -102,6 +115,32 @@ class Cluster:
             _quietly(lambda: self.client.cancel(futures, reason="the fit has ended"))
         for future in futures:
             _quietly(future.release)
+
+    def spread(self) -> None:
+        """Give partitions to workers that have joined; their dual vectors move along, so that no bit of the answer changes."""
+        if time.monotonic() < self.spread_again:
+            return
+        held: dict[str, list[int]] = {worker: [] for worker in self._workers()}
+        for k, place in enumerate(self.places):
+            if place in held:
+                held[place].append(k)
+        while held:
+            busiest, idlest = max(held, key=lambda w: len(held[w])), min(held, key=lambda w: len(held[w]))
+            if len(held[busiest]) - len(held[idlest]) < 2:
+                break
+            k = held[busiest].pop()
+            held[idlest].append(k)
+            self.stages += 1
+            self.parts[k] = self.client.submit(
+                handed_over,
+                self.parts[k],
+                key=self._key("move", self.stages, k),
+                pure=False,
+                workers=[idlest],
+                allow_other_workers=True,
+            )
+            self.places[k] = None  # the next reply says where it is
+        self.spread_again = time.monotonic() + _SPREAD_SECONDS
 
     # --- one stage --------------------------------------------------------------------------------------------------
 
@@ -208,19 +247,32 @@ class Cluster:
 
     def _workers(self) -> set[str]:
         try:
-            return set(self.client.sync(self.client.scheduler.ncores, callback_timeout=10.0))
+            return set(self.client.sync(self.client.scheduler.ncores, callback_timeout=_ANSWER_SECONDS))
         except (TimeoutError, OSError):
             self._check_scheduler()
             return set()
 
     def _check_scheduler(self) -> None:
-        if self.client.status != "running" or self.client.scheduler_comm.comm.closed():
+        """Ask the scheduler who it is: one that has restarted answers, but knows nothing of this fit."""
+        identity = None
+        with contextlib.suppress(OSError, RuntimeError, TimeoutError):
+            identity = self._scheduler_id()
+        if identity != self.scheduler:
             raise ClusterError("The connection to the scheduler was lost: it has stopped or restarted.")
+
+    def _scheduler_id(self) -> str:
+        identity = self.client.sync(self.client.scheduler.identity, callback_timeout=_ANSWER_SECONDS)
+        return str(identity["id"])
 
     def _check_data(self, error: Exception) -> None:
         """Rows that were scattered to a worker die with it; everything else can be made again."""
         for k, part in enumerate(self.parts):
             if part.status in ("lost", "cancelled"):
+                if not self.loaded:
+                    raise ClusterError(
+                        f"Partition {k} was refused by the cluster: {error}. The scheduler and the workers must be able to "
+                        "import everything that the blocks are made with, dualfree included."
+                    ) from error
                 raise ClusterError(
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "
                     "died, not loaded by a task. Give the data as Delayed objects that load them."

@@ -20,7 +20,7 @@ from .._checks import Array, finite_matrix, finite_vector, plain_array
 from ..dual_domain import clip
 from ..losses import Loss
 from ..problem import Problem, slopes_into
-from .partitions import Block
+from .partitions import Block, RejectedBlock
 from .spec import Spec
 
 
@@ -84,12 +84,15 @@ class Part:
     """One partition: its rows and the dual vectors that rounds have left there."""
 
     def __init__(self, block: Block, k: int, loss: Loss, n_features: int | None) -> None:
+        if isinstance(block, RejectedBlock):
+            raise PartitionError(block.sentence)
         if not isinstance(block, Block):
             raise TypeError(f"Partition {k} must be a dualfree.distributed.Block, got {type(block).__name__}.")
         self.k = k
         self.lock = threading.Lock()
         self.outputs: dict[int, Array] = {}
         self.evaluation: Any = None
+        self.run: Any = None
         self.problem: LocalProblem | None = None
         shape: tuple[int, ...] = getattr(block.X, "shape", ())
         if len(shape) == 2 and n_features is not None and shape[1] != n_features:
@@ -119,7 +122,7 @@ class Part:
             state = self.__dict__.copy()
             state["outputs"] = dict(self.outputs)
         del state["lock"]
-        state["evaluation"] = None
+        state["evaluation"] = state["run"] = None
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -35,6 +35,16 @@ class Block:
     sample_weight: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class RejectedBlock:
+    """A partition that cannot be used, and why.
+
+    It travels as a value: a task that raises would fill the workers' logs with tracebacks.
+    """
+
+    sentence: str
+
+
 class Partitions:
     """The blocks of a problem, none of which is on the client.
 

@@ -15,107 +15,53 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .._checks import Array
 from ..certificate import Certificate, KnownWeights, bound_from_sums, bound_intercept, norm_of
-from ..solvers.driver import message_of
 from ..solvers.newton import Newton
-from ..solvers.schedule import next_evaluation, stalled
+from ..solvers.schedule import next_evaluation
 from ..status import Status
-from ..trace import Trace, TraceEntry
+from ..trace import TraceEntry
 from . import tasks, work
 from .anderson import Anderson, Output, Start
-from .checkpoint import Checkpoint, Saved
 from .cluster import Cluster, total_of
 from .cluster_sums import ClusterSums
+from .fit import Best, Fit, Outcome
 from .newton_steps import NewtonSteps
-from .progress import ProgressLine
 from .residual_histogram import quantiles
 from .result import DistributedResult
 from .spec import Spec
 from .summary import Summary
 from .tasks import Point, Round
 
+_MUCH_WORSE = 100.0
 _LOST = ((-1, 1.0),)  # a recipe that no worker can follow: α is rebuilt from w
 
 
-@dataclass(frozen=True, slots=True)
-class RoundState:
-    """What a callback sees after each evaluation.
-
-    Attributes
-    ----------
-    epoch : int
-        Rounds run.
-    passes : float
-        Passes over all rows.
-    seconds : float
-        Time spent in rounds, without evaluations.
-    certificate : Certificate
-        Of this point.
-    w, intercept
-        The point evaluated.
-    trace : Trace
-        The history so far.
-    """
-
-    epoch: int
-    passes: float
-    seconds: float
-    certificate: Certificate
-    w: Array
-    intercept: float
-    trace: Trace
-
-
-@dataclass(frozen=True, slots=True)
-class _Best:
-    w: Array
-    b: float
-    certificate: Certificate
-
-
-class Rounds:
-    """One distributed solve with at least two partitions."""
+class Rounds(Fit):
+    """A fit with at least two partitions."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        spec: Spec,
-        summary: Summary,
-        *,
-        tol: float,
-        max_rounds: int,
-        deadline: float,
-        passes: int,
-        depth: int,
-        callback: Callable[[RoundState], Any] | None,
-        checkpoint: Checkpoint | None,
-        progress: ProgressLine,
+        self, cluster: Cluster, spec: Spec, summary: Summary, *, passes: int, depth: int, **settings: Any
     ) -> None:
-        self.cluster, self.spec = cluster, spec
-        self.target = tol * spec.at_zero
-        self.max_rounds, self.deadline, self.passes = max_rounds, deadline, passes
-        self.callback, self.checkpoint, self.progress = callback, checkpoint, progress
-        self.summary = summary
+        super().__init__(cluster, spec, **settings)
+        self.summary, self.passes = summary, passes
         self.mixing = Anderson(depth)
         self.phase = "cocoa+"
         self.newton: NewtonSteps | None = None
-        self.round = self.seq = self.evaluations = 0
+        self.seq = self.evaluations = 0
         self.seconds = self.evaluation_seconds = 0.0
-        self.trace = Trace()
-        self.best: _Best | None = None
-        self.pending: tuple[Array, float, int | None] | None = None  # a point that has not been evaluated yet
+        self.pending: tuple[Array, float, int] | None = None  # a point that has not been evaluated yet
 
-    def go(self, b: float) -> DistributedResult:
+    def go(self) -> DistributedResult:
         """Run until something says stop."""
-        outcome: tuple[Status, str] | None = None
+        outcome: Outcome | None
         try:
-            self._begin(b)
+            self._begin()
             outcome = self._evaluate()
             due = self._next_due()
             while outcome is None:
@@ -131,20 +77,19 @@ class Rounds:
                         outcome = self._evaluate()
                         due = self._next_due()
                         self._choose_method()
+                        self.cluster.spread()
         except KeyboardInterrupt:
             outcome = self._interrupted()
-        return self._finish(*outcome)
+        return self._finish(outcome)
 
     # --- one round --------------------------------------------------------------------------------------------------
 
-    def _begin(self, b: float) -> None:
-        saved = None if self.checkpoint is None else self.checkpoint.load()
+    def _begin(self) -> None:
+        saved = self.saved()
         if saved is None:
-            self.start = Start((), np.zeros(self.spec.d), b, 0.0)
+            self.start = Start((), np.zeros(self.spec.d), self.spec.intercept_at_zero, 0.0)
         else:
             self.start = Start(_LOST, saved.w, saved.b, 0.0)
-            self.round = saved.round
-            self.max_rounds += saved.round
         self._restore()
 
     def _restore(self) -> None:
@@ -176,7 +121,7 @@ class Rounds:
         def once() -> tuple[Any, Round]:
             self.seq += 1  # a new name for each attempt: a task that was given up may still write under the old one
             start = self.start
-            request = Round(self.seq, self.round, start.recipe, self.mixing.wanted, start.b, start.total, self.passes)
+            request = Round(self.seq, start.recipe, self.mixing.wanted, start.b, start.total, self.passes)
             return self.cluster.stage(name, task, self.spec, request, w=start.w), request
 
         answer: tuple[Any, Round] = self.cluster.patiently(once)
@@ -194,7 +139,7 @@ class Rounds:
             self.newton = NewtonSteps(self.cluster, spec, self._certify, best.w, best.b)
             self.phase = Newton.name
 
-    def _one_newton_step(self, newton: NewtonSteps) -> tuple[Status, str] | None:
+    def _one_newton_step(self, newton: NewtonSteps) -> Outcome | None:
         began = time.monotonic()
         certificate, sums = newton.step()
         self.round += 1
@@ -203,7 +148,7 @@ class Rounds:
 
     # --- one evaluation ---------------------------------------------------------------------------------------------
 
-    def _evaluate(self, quietly: bool = False) -> tuple[Status, str] | None:
+    def _evaluate(self, quietly: bool = False) -> Outcome | None:
         """Certify the last point; return how the run ends, or None when it goes on."""
         assert self.pending is not None
         began = time.monotonic()
@@ -211,42 +156,26 @@ class Rounds:
         certificate, b, sums = self._certify(w, b, seq)
         self.pending = None
         self.evaluation_seconds += time.monotonic() - began
+        if self.best is not None and certificate.gap > _MUCH_WORSE * self.best.certificate.gap:
+            self.mixing.give_up()
         return self._record(w, b, certificate, sums, quietly)
 
     def _record(
         self, w: Array, b: float, certificate: Certificate, sums: ClusterSums, quietly: bool = False
-    ) -> tuple[Status, str] | None:
+    ) -> Outcome | None:
         """Enter an evaluation into the history and judge it."""
-        passes = float(self.round * self.passes)
-        self.trace.append(
-            TraceEntry(
-                self.round,
-                passes,
-                self.seconds,
-                self.evaluation_seconds,
-                certificate.primal,
-                certificate.dual,
-                certificate.gap,
-                quantiles(sums.residuals),
-                self.phase,
-            )
+        entry = TraceEntry(
+            self.round,
+            float(self.round * self.passes),
+            self.seconds,
+            self.evaluation_seconds,
+            certificate.primal,
+            certificate.dual,
+            certificate.gap,
+            quantiles(sums.residuals),
+            self.phase,
         )
-        if self.best is None or certificate.gap < self.best.certificate.gap:
-            self.best = _Best(w, b, certificate)
-            if self.checkpoint is not None:
-                self.checkpoint.save(Saved(w, b, self.round))
-        workers = len(set(self.cluster.places))
-        self.progress.update(self.round, self.seconds + self.evaluation_seconds, certificate, workers)
-        outcome: tuple[Status, str] | None = None
-        if certificate.gap <= self.target:
-            outcome = Status.CONVERGED, ""
-        elif stalled(certificate, self.trace, self.round):
-            outcome = Status.STALLED, ""
-        if self.callback is not None and not quietly:
-            state = RoundState(self.round, passes, self.seconds, certificate, w, b, self.trace)
-            if self.callback(state) and outcome is None:
-                outcome = Status.INTERRUPTED, "The callback asked to stop."
-        return outcome
+        return self.enter(w, b, certificate, [entry], quietly)
 
     def _certify(self, w: Array, b: float, seq: int | None) -> tuple[Certificate, float, ClusterSums]:
         """Bound the gap at (w, b) with the α of a round, or with α̂; b is improved on the way."""
@@ -276,11 +205,11 @@ class Rounds:
         return loss.convex and (loss.has("conjugate") or loss.has("fenchel_young"))
 
     def _next_due(self) -> int:
-        return next_evaluation(self.trace, self.round, self.target)
+        return next_evaluation(self.trace, self.round, self.target, farthest=0.25)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
-    def _interrupted(self) -> tuple[Status, str]:
+    def _interrupted(self) -> Outcome:
         """After Ctrl-C: evaluate what is there; a second Ctrl-C ends the run at once."""
         if self.pending is not None:
             ended = self._evaluate(quietly=True)
@@ -290,31 +219,16 @@ class Rounds:
             raise KeyboardInterrupt  # nothing to return yet
         return Status.INTERRUPTED, "Ctrl-C was pressed."
 
-    def _finish(self, status: Status, note: str) -> DistributedResult:
+    def _finish(self, outcome: Outcome) -> DistributedResult:
         best = self.best
         assert best is not None
         certificate = best.certificate
-        if self.checkpoint is not None:
-            self.checkpoint.save(Saved(best.w, best.b, self.round), at_once=True)
         if self.spec.fit_intercept and self.spec.loss.convex and math.isfinite(certificate.distance_bound):
             bound = self.cluster.patiently(lambda: self._bound_intercept(best))
             certificate = replace(certificate, intercept_bound=bound)
-        self.progress.close()
-        return DistributedResult(
-            w=best.w,
-            intercept=best.b,
-            certificate=certificate,
-            status=status,
-            message=message_of(status, note, certificate),
-            n_rounds=self.round,
-            trace=self.trace,
-            classes=self.spec.classes,
-            n_rows=self.spec.n,
-            n_partitions=len(self.cluster.parts),
-            bytes_moved=self.cluster.bytes_moved,
-        )
+        return self.result(outcome, certificate)
 
-    def _bound_intercept(self, best: _Best) -> float:
+    def _bound_intercept(self, best: Best) -> float:
         self.evaluations += 1
         point = Point(self.evaluations, best.b, None)
         self.cluster.stage("margins", tasks.survey, self.spec, point, w=best.w)

@@ -23,23 +23,24 @@ _ROOT_STEPS = 200
 
 def make_spec(
     cluster: Cluster, summary: Summary, loss: Loss, lam: Any, fit_intercept: bool, positive: Any, seed: int
-) -> tuple[Spec, float]:
-    """Return the spec, and the best intercept at w = 0."""
+) -> Spec:
+    """Return the spec."""
     if not summary.weight > 0:
         raise ValueError("sample_weight must have at least one positive entry, all are zero.")
-    mean = summary.mean_norm_squared
+    mean, partitions = summary.mean_norm_squared, len(cluster.parts)
     spec = Spec(
         loss=loss,
         lam=checked_penalty(lam, summary.n),
         fit_intercept=fit_intercept,
         n=summary.n,
         d=summary.d,
-        sigma=float(len(cluster.parts)),
-        extra=(INTERCEPT_SHARE * mean if mean > 0 else 1.0) if fit_intercept else 0.0,
+        sigma=float(partitions),
+        extra=(INTERCEPT_SHARE * mean if mean > 0 else 1.0) / partitions if fit_intercept else 0.0,
         seed=seed,
         nnz_per_row_max=summary.nnz_per_row_max,
         mean_norm_squared=mean,
         at_zero=math.nan,
+        intercept_at_zero=math.nan,
         positive=None,
         classes=None,
     )
@@ -51,7 +52,7 @@ def make_spec(
         chosen, classes = _two_classes(summary, loss, positive)
         spec = replace(spec, positive=chosen, classes=classes)
         value, b = _zero_of_classes(summary, spec)
-    return replace(spec, at_zero=value), b
+    return replace(spec, at_zero=value, intercept_at_zero=b)
 
 
 def _two_classes(summary: Summary, loss: Loss, positive: Any) -> tuple[Any, Any]:

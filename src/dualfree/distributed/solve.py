@@ -17,10 +17,12 @@ from ..solvers import generator
 from . import work
 from .checkpoint import Checkpoint
 from .cluster import Cluster, ClusterError, current_client
+from .fit import RoundState
+from .one_partition import OnePartition
 from .partitions import Partitions
 from .progress import ProgressLine
 from .result import DistributedResult
-from .rounds import Rounds, RoundState
+from .rounds import Rounds
 from .setup import make_spec
 from .summary import summarise
 
@@ -64,7 +66,8 @@ def solve(
         Seed. The same partitions and seed give the same bits, on any number of workers.
     local_passes : int or "auto", default="auto"
         Passes over its rows that a partition makes in a round. "auto" weighs computation against communication by
-        counting entries and bytes, never by the clock.
+        counting entries and bytes, never by the clock. A single partition has no rounds; it runs ``dualfree.solve``'s
+        own solver, and an epoch counts as a round.
     client : distributed.Client, optional
         The cluster; by default the current client.
     checkpoint : path, optional
@@ -80,6 +83,28 @@ def solve(
     -------
     DistributedResult
         The best point found, also after Ctrl-C, with its certificate.
+
+    Raises
+    ------
+    ClusterError
+        When the cluster cannot go on: no scheduler, no workers, rows that are gone. A checkpoint is kept.
+
+    Examples
+    --------
+    >>> import dask
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from dualfree.distributed import Block, Partitions, solve
+    >>> def load(seed):
+    ...     X = np.random.default_rng(seed).normal(size=(50, 3))
+    ...     return Block(X, X @ [1.0, 2.0, 3.0])
+    >>> partitions = Partitions([dask.delayed(load)(seed) for seed in range(3)])
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    ...     result = solve(partitions, loss="squared", lam=1e-3, client=client, random_state=0)
+    >>> result.status.name, result.n_rows, bool(result.certificate.relative_gap <= 1e-6)
+    ('CONVERGED', 150, True)
+    >>> np.round(result.w, 1)
+    array([1., 2., 3.])
     """
     if not isinstance(partitions, Partitions):
         raise TypeError(f"partitions must be dualfree.distributed.Partitions, got {type(partitions).__name__}.")
@@ -103,34 +128,38 @@ def solve(
     seed = int(generator(random_state).integers(2**63))
     cluster = Cluster(partitions, current_client(client), timeout)
     line = ProgressLine(bool(progress), tol)
+    fit: OnePartition | Rounds | None = None
     try:
         cluster.load(loss)
         summary = summarise(cluster)
-        spec, b = make_spec(cluster, summary, loss, lam, bool(fit_intercept), positive, seed)
+        spec = make_spec(cluster, summary, loss, lam, bool(fit_intercept), positive, seed)
         if tol > 0 and spec.at_zero < 0:
             raise ValueError(
                 f"tol is relative to P(0), which is {spec.at_zero:.3g} for {loss!r}: "
                 "add a constant to its value so that it is not negative, or pass tol=0."
             )
         count = len(cluster.parts)
-        rounds = Rounds(
-            cluster,
-            spec,
-            summary,
-            tol=tol,
-            max_rounds=max_rounds,
-            deadline=deadline,
-            passes=work.local_passes(summary, count) if local_passes == "auto" else int(local_passes),
-            depth=work.history_depth(summary),
-            callback=callback,
-            checkpoint=None if checkpoint is None else Checkpoint(checkpoint, spec, count),
-            progress=line,
-        )
+        settings: dict[str, Any] = {
+            "tol": tol,
+            "max_rounds": max_rounds,
+            "deadline": deadline,
+            "callback": callback,
+            "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, spec, count),
+            "progress": line,
+        }
+        if count == 1:
+            fit = OnePartition(cluster, spec, **settings)
+        else:
+            passes = work.local_passes(summary, count) if local_passes == "auto" else int(local_passes)
+            depth = work.history_depth(summary)
+            fit = Rounds(cluster, spec, summary, passes=passes, depth=depth, **settings)
         with one_blas_thread():
-            return rounds.go(b)
+            return fit.go()
     except ClusterError as error:
-        kept = "" if checkpoint is None else f" The checkpoint {checkpoint} is kept; the same call goes on from it."
-        raise ClusterError(f"{error}{kept}") from error
+        if fit is None or fit.best is None or checkpoint is None:
+            raise
+        fit.save()
+        raise ClusterError(f"{error} The checkpoint {checkpoint} is kept; the same call goes on from it.") from error
     finally:
         line.close()
         cluster.close()

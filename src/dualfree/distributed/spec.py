@@ -13,8 +13,8 @@ from ..losses import Loss
 class Spec:
     """The problem that all partitions share, and the numbers that depend on all of them.
 
-    `sigma` is σ', `extra` is β² of the intercept's constant column (see `solvers.base`), `negative` and `positive` are the
-    labels of the two classes (`negative` is None where every other label counts as −1).
+    `sigma` is σ'. `extra` is β² of the intercept's constant column (see `solvers.base`), divided by σ': a partition sees σ'β²,
+    and more than on one machine would slow it down. `positive` is the label that becomes +1.
     """
 
     loss: Loss
@@ -28,6 +28,7 @@ class Spec:
     nnz_per_row_max: int
     mean_norm_squared: float
     at_zero: float
+    intercept_at_zero: float
     positive: Any = None
     classes: Array | None = None
 

@@ -23,7 +23,7 @@ from ..row_sums import GapTerms, LocalSums, ResidualTerms, Slope, SlopeDoubt
 from ..solvers.newton import Newton, curvature_sum, curvatures_into
 from ._dask import distributed
 from .local_solver import LocalSolver
-from .part import Part
+from .part import LocalProblem, Part
 from .partitions import Block
 from .reply import Reply
 from .residual_histogram import histogram
@@ -65,11 +65,16 @@ def prepare(block: Block, k: int, loss: Loss, n_features: int | None) -> Part:
     return Part(block, k, loss, n_features)
 
 
+def handed_over(part: Part) -> Part:
+    """Take a partition over from another worker: Dask has copied it here."""
+    return part
+
+
 def describe(part: Part) -> Reply:
     """Say what the client needs to know of a partition."""
     problem = part.problem
     if problem is None:
-        return _reply(part, PartSummary(0, 0, 0, 0, 0.0, 0.0, 0.0, [], [], [], 0.0))
+        return reply_of(part, PartSummary(0, 0, 0, 0, 0.0, 0.0, 0.0, [], [], [], 0.0))
     labels: list[Any] = []
     rows: list[int] = []
     weights: list[float] = []
@@ -85,7 +90,7 @@ def describe(part: Part) -> Reply:
         weights = [float(x) for x in np.bincount(inverse, problem.sample_weight, minlength=unique.size)]
     else:
         largest = float(np.abs(problem.labels).max())
-    return _reply(
+    return reply_of(
         part,
         PartSummary(
             rows=problem.n,
@@ -105,11 +110,11 @@ def describe(part: Part) -> Reply:
 
 def at_zero(part: Part, spec: Spec, at: float) -> Reply:
     """Return Σ s φ(b) and the slope there, all margins being zero."""
-    problem = _bound(part, spec)
+    problem = bound_problem(part, spec)
     loss, y, s = problem.loss.compiled, problem.y, problem.sample_weight
     z = np.zeros(problem.n)
     slope = LocalSums(problem, 0.0, 0.0, z, Balance(0.0, 0, 1.0), z, spec.n).slopes([at])[0]
-    return _reply(part, (loss_sum(loss, z, at, y, s), slope))
+    return reply_of(part, (loss_sum(loss, z, at, y, s), slope))
 
 
 # --- rounds -------------------------------------------------------------------------------------------------------------
@@ -123,7 +128,6 @@ class Round(NamedTuple):
     """
 
     seq: int
-    number: int
     recipe: Recipe
     wanted: tuple[int, ...]
     b: float
@@ -133,29 +137,28 @@ class Round(NamedTuple):
 
 def advance(part: Part, spec: Spec, request: Round, w: Array) -> Reply:
     """Improve the partition's α on CoCoA+'s subproblem; return Σ α_i x_i and Σ α_i of the result."""
-    problem = _bound(part, spec)
+    problem = bound_problem(part, spec)
     with part.lock, one_blas_thread():
         _refuse_if_old(part, request.seq)
         alpha, rebuilt = part.base(request.recipe, w, request.b)
         if rebuilt:
-            return _reply(part, 0.0, np.zeros(spec.d), rebuilt=True)  # w has to be made consistent first
-        rng = np.random.default_rng([spec.seed, part.k, request.number])
+            return reply_of(part, 0.0, np.zeros(spec.d), rebuilt=True)  # w has to be made consistent first
         offset = request.b + spec.extra * spec.scale * request.total
-        solver = LocalSolver(problem, rng, spec.extra)
+        solver = LocalSolver(problem, np.random.default_rng([spec.seed, part.k]), spec.extra)
         solver.improve(alpha, w, offset, request.passes)
         part.keep(request.seq, alpha, request.wanted)
-        return _reply(part, *_sums(part, alpha))
+        return reply_of(part, *_sums(part, alpha))
 
 
 def restore(part: Part, spec: Spec, request: Round, w: Array) -> Reply:
     """Take the mixture itself, or α̂ = −s φ'(Xw + b) where something is missing; return its Σ α_i x_i and Σ α_i."""
-    _bound(part, spec)
+    bound_problem(part, spec)
     with part.lock, one_blas_thread():
         _refuse_if_old(part, request.seq)
         alpha, rebuilt = part.base(request.recipe, w, request.b)
         part.keep(request.seq, alpha, ())
         total, vector = _sums(part, alpha)
-        return _reply(part, total, vector, rebuilt=rebuilt)
+        return reply_of(part, total, vector, rebuilt=rebuilt)
 
 
 def _sums(part: Part, alpha: Array) -> tuple[float, Array]:
@@ -219,7 +222,7 @@ class _Evaluation:
 
 def survey(part: Part, spec: Spec, point: Point, w: Array) -> Reply:
     """First stage, with an intercept: margins, and how far Σ α is from zero."""
-    problem = _bound(part, spec)
+    problem = bound_problem(part, spec)
     with part.lock, one_blas_thread():
         evaluation, rebuilt = _begin(part, spec, point, w)
         loss, y, s, alpha = problem.loss.compiled, problem.y, problem.sample_weight, evaluation.alpha
@@ -231,12 +234,12 @@ def survey(part: Part, spec: Spec, point: Point, w: Array) -> Reply:
             room_to_shift(loss, y, s, alpha, -1.0),
             evaluation.sums.slopes([point.b])[0],
         )
-        return _reply(part, found, rebuilt=rebuilt)
+        return reply_of(part, found, rebuilt=rebuilt)
 
 
 def gap_terms(part: Part, spec: Spec, point: Point, balance: Shift | None, w: Array) -> Reply:
     """Second stage: shift α to Σ α = 0, return Σ α_i x_i and the terms of the gap."""
-    problem = _bound(part, spec)
+    problem = bound_problem(part, spec)
     with part.lock, one_blas_thread():
         rebuilt = False
         if balance is None:
@@ -262,7 +265,7 @@ def gap_terms(part: Part, spec: Spec, point: Point, balance: Shift | None, w: Ar
             farther, norm = evaluation.sums.cost_of_moving(row, reach)
         residuals = histogram(problem, evaluation.z, point.b, alpha)
         found = PartTerms(terms, error, total, total_error, reach, farther, norm, residuals)
-        return _reply(part, found, vector, rebuilt=rebuilt)
+        return reply_of(part, found, vector, rebuilt=rebuilt)
 
 
 def slopes(part: Part, spec: Spec, point: Point, at: Sequence[float]) -> Reply:
@@ -285,12 +288,12 @@ def residual_rows(part: Part, spec: Spec, point: Point, h: float) -> Reply:
     with part.lock:
         vector = np.zeros(spec.d)
         terms: ResidualTerms = _of_point(part, point).sums.residual_rows(h, vector)
-        return _reply(part, terms, vector)
+        return reply_of(part, terms, vector)
 
 
 def _of_evaluation(part: Part, point: Point, ask: Callable[[LocalSums], list[Any] | SlopeDoubt]) -> Reply:
     with part.lock:
-        return _reply(part, ask(_of_point(part, point).sums))
+        return reply_of(part, ask(_of_point(part, point).sums))
 
 
 def _begin(part: Part, spec: Spec, point: Point, w: Array) -> tuple[_Evaluation, bool]:
@@ -316,18 +319,19 @@ def _of_point(part: Part, point: Point) -> _Evaluation:
 
 def hessian(part: Part, spec: Spec, b: float, w: Array) -> Reply:
     """Return Σ s_i φ''(z_i) x_i x_iᵀ, the upper triangle as a vector."""
-    problem = _bound(part, spec)
+    problem = bound_problem(part, spec)
     with part.lock, one_blas_thread():
         curvatures = problem.margins(w)
         curvatures_into(problem.loss.compiled, curvatures, b, problem.y, problem.sample_weight, curvatures)
         total = curvature_sum(problem, curvatures)
-        return _reply(part, None, total[np.triu_indices(total.shape[0])])
+        return reply_of(part, None, total[np.triu_indices(total.shape[0])])
 
 
 # --- small things -------------------------------------------------------------------------------------------------------
 
 
-def _bound(part: Part, spec: Spec) -> Any:
+def bound_problem(part: Part, spec: Spec) -> LocalProblem:
+    """Return the rows, bound to the whole problem."""
     problem = part.rows
     problem.bind(spec)
     return problem
@@ -339,7 +343,8 @@ def _refuse_if_old(part: Part, seq: int) -> None:
         raise Stale(f"Partition {part.k} is at {newest}; request {seq} comes too late.")
 
 
-def _reply(part: Part, terms: Any, vector: Array | None = None, *, rebuilt: bool = False) -> Reply:
+def reply_of(part: Part, terms: Any, vector: Array | None = None, *, rebuilt: bool = False) -> Reply:
+    """Return a reply that says where the partition is."""
     return Reply(vector, [terms], [_place()], rebuilt)
 
 

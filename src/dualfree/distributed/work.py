@@ -2,8 +2,8 @@
 
 So the same problem gets the same numbers on every machine and in every run, and the same bits. A round costs a message
 each way (`_LATENCY`) and the transport of w and of its change; a pass costs time per stored entry and per row. Passes
-are repeated until a round's computation is about as long as its communication, at least `_LEAST` times: the
-acceleration of the rounds needs local solutions that are nearly exact.
+are repeated until a round's computation is about as long as its communication, but at least twice (a single pass needs
+half as many rounds again) and at most four times (more have saved no rounds wherever it was measured).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .summary import Summary
 # Nanoseconds, with worker processes on one server; only their ratios to each other and to those of `auto` matter.
 _LATENCY = 1.5e7
 _PER_BYTE = 1.0
-_LEAST, _MOST = 5, 20
-_DEPTHS = (3, 8)
+_LEAST, _MOST = 2, 4
+_DEPTHS = (4, 8)
 _NEWTON_STEPS = 8
 
 

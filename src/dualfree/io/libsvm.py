@@ -129,7 +129,8 @@ def read_libsvm(
     if ignore_beyond and (n_features is None or index_base is None):
         raise ValueError("ignore_beyond needs n_features and index_base.")
     with open_source(file, name, progress) as source:
-        reader = _Reader(source, index_base, n_features if ignore_beyond else None, max_features, dtype, skip_bad_lines)
+        keep = n_features if ignore_beyond else None
+        reader = LibsvmReader(source, index_base, keep, max_features, dtype, skip_bad_lines)
         reader.run()
         return reader.result(n_features)
 
@@ -145,7 +146,9 @@ class _Slab:
         self.n_rows = self.n_entries = 0
 
 
-class _Reader:
+class LibsvmReader:
+    """Reads one stream; messages count its lines from `first_line`."""
+
     def __init__(
         self,
         source: Source,
@@ -154,6 +157,7 @@ class _Reader:
         max_features: int,
         dtype: Any,
         skip_bad_lines: bool,
+        first_line: int = 1,
     ) -> None:
         self.source, self.index_base, self.skip_bad_lines = source, index_base, skip_bad_lines
         self.dtype = np.dtype(dtype)
@@ -162,7 +166,7 @@ class _Reader:
         self.keep_below = keep + base if keep is not None else 1 << 40
         self.limit = min(max_features, 2**31 - 2) if keep is None else 1 << 39
         self.state = np.zeros(kernel.STATE_SIZE, dtype=np.int64)
-        self.state[kernel.LINE] = 1
+        self.state[kernel.LINE] = first_line
         self.state[kernel.LEAST_INDEX], self.state[kernel.GREATEST_INDEX] = 1 << 40, _UNKNOWN_BASE
         self.hard = np.empty((1024, 4), dtype=np.int64)
         self.slabs = [_Slab(_FIRST_SLAB, _FIRST_SLAB, self.dtype)]
@@ -268,13 +272,13 @@ class _Reader:
 
     # --- the matrix -------------------------------------------------------------------------------------------------
 
-    def result(self, n_features: int | None) -> LibsvmData:
+    def result(self, n_features: int | None, may_be_empty: bool = False) -> LibsvmData:
         """Copy the slabs into the final arrays, dropping each when it is copied."""
         base = self._base()
         d = self._columns(base, n_features)
         n = sum(slab.n_rows for slab in self.slabs)
         nnz = sum(slab.n_entries for slab in self.slabs)
-        if n == 0:
+        if n == 0 and not may_be_empty:
             bad = int(self.state[kernel.BAD_LINES])
             reason = f"none of its {bad} lines is LIBSVM text" if bad else "it has no rows"
             raise DataError(self.source.name, f"{reason}.")

@@ -105,7 +105,7 @@ def read_data(
     if encoding is not None:
         dtype = encoding.dtype
     with open_source(file, progress=progress) as source:
-        kind = format or _guess(source)
+        kind = format or guess_format(source)
         if kind == "libsvm":
             return _libsvm(source, n_features, index_base, max_features, dtype, skip_bad_lines, encoding)
         if kind == "npz":
@@ -133,7 +133,8 @@ def read_data(
         return Dataset(X, y, encoding, source.name, bad, reader.unknown, tuple(reader.notes))
 
 
-def _guess(source: Source) -> str:
+def guess_format(source: Source) -> str:
+    """Return what a file holds, from its first bytes and its suffix; anything unknown is LIBSVM text."""
     for magic, kind in _BY_MAGIC.items():
         if source.head.startswith(magic):
             return kind

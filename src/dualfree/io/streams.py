@@ -32,6 +32,11 @@ _OPENERS: dict[bytes, Callable[..., Any]] = {
 _BROKEN_COMPRESSION = (gzip.BadGzipFile, lzma.LZMAError, zlib.error, EOFError)
 
 
+def is_compressed(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes is compressed in a way that is understood here."""
+    return head.startswith(tuple(_OPENERS))
+
+
 class _Counted(io.RawIOBase):
     """Passes bytes on and reports how many there were."""
 

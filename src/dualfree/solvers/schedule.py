@@ -14,16 +14,19 @@ _STALL_RELATIVE_GAP = 1e-10
 _STILL_IMPROVING = 0.1
 
 
-def next_evaluation(trace: Trace, epoch: int, target: float) -> int:
-    """The epoch of the next evaluation: where the last two gaps say that the target is met, but not too far ahead."""
+def next_evaluation(trace: Trace, epoch: int, target: float, farthest: float = 0.5) -> int:
+    """The epoch of the next evaluation: where the last two gaps say that the target is met, but not too far ahead.
+
+    `farthest` is the most epochs ahead, as a part of those behind.
+    """
     if len(trace) < 2 or epoch < 2:
         return epoch + 1
     before, now = trace[-2], trace[-1]
-    farthest = max(1, epoch // 2)
+    most = max(1, int(epoch * farthest))
     if not 0 < now.gap < before.gap or target <= 0:
-        return epoch + max(1, farthest // 2)
+        return epoch + max(1, most // 2)
     rate = math.log(before.gap / now.gap) / max(1, now.epoch - before.epoch)
-    return epoch + min(farthest, max(1, math.ceil(math.log(now.gap / target) / rate)))
+    return epoch + min(most, max(1, math.ceil(math.log(now.gap / target) / rate)))
 
 
 def stalled(certificate: Certificate, trace: Trace, epoch: int) -> bool:
@@ -33,7 +36,7 @@ def stalled(certificate: Certificate, trace: Trace, epoch: int) -> bool:
     rounded = math.isfinite(gap) and certificate.rounding >= 0.5 * gap and epoch > 0
     gaps = [entry.gap for entry in trace]
     # The smaller bound may be all rounding while the other one, and the point, still get better by the epoch.
-    if small and rounded and gap > _STILL_IMPROVING * gaps[-2]:
+    if small and rounded and len(gaps) > 1 and gap > _STILL_IMPROVING * gaps[-2]:
         return True
     # One of the two alone may pass: a point may be hard to certify (α at the ends of the domain) and the next one not.
     if (small or rounded) and len(gaps) > _STALL_EVALUATIONS:

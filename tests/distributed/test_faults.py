@@ -1,0 +1,342 @@
+"""Workers that die, leave and join, a scheduler that stops, clients that are killed or interrupted: with real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import numpy as np
+import pytest
+from clusters import partitions_of, small_cluster, tasks_left
+from distributed import Client, LocalCluster
+from problems import make_problem
+
+import dualfree as df
+from dualfree.distributed import Block, ClusterError, Partitions, solve
+
+TESTS = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
+PROBLEM = {"n": 400, "d": 40, "lam": 1e-3, "fit_intercept": True, "form": "csr64"}
+
+
+def options_of(problem: df.Problem) -> dict[str, Any]:
+    return {"loss": problem.loss, "lam": problem.lam, "fit_intercept": problem.fit_intercept, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with small_cluster() as client:
+        yield client
+
+
+def assert_good(problem: df.Problem, result: Any, tol: float) -> None:
+    assert result.status is df.Status.CONVERGED, result.message
+    reference = df.solve(problem, tol=1e-12, random_state=1)
+    assert problem.primal(result.w, result.intercept) - reference.certificate.primal <= result.certificate.gap
+    assert result.certificate.gap <= tol * problem.at_zero
+
+
+class At:
+    """A callback that does something once, at the first evaluation from a certain round on."""
+
+    def __init__(self, number: int, act: Any) -> None:
+        self.number, self.act, self.done = number, act, False
+
+    def __call__(self, state: Any) -> None:
+        if state.epoch >= self.number and not self.done:
+            self.done = True
+            self.act()
+
+
+def without_newton(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the fit in rounds, where there is an α to lose."""
+    monkeypatch.setattr("dualfree.solvers.newton._HESSIAN_BYTES", 0)
+
+
+def kill(client: Any, count: int = 1) -> None:
+    for pid in list(client.run(os.getpid).values())[:count]:
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_worker_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once between two rounds, once in the middle of one; the nanny starts another one."""
+    without_newton(monkeypatch)
+    problem = make_problem("logistic", **PROBLEM)
+    with small_cluster(2, processes=True) as client:
+        begun = threading.Event()
+
+        def in_the_middle() -> None:
+            begun.wait(60)
+            time.sleep(0.2)
+            kill(client)
+
+        thread = threading.Thread(target=in_the_middle)
+        thread.start()
+        act = At(2, lambda: (kill(client), begun.set()))
+        result = solve(
+            partitions_of(problem, 4), client=client, tol=1e-7, timeout=60, callback=act, **options_of(problem)
+        )
+        thread.join()
+        assert act.done
+        assert_good(problem, result, 1e-7)
+        assert not tasks_left(client)
+
+
+@pytest.mark.slow
+def test_every_worker_is_killed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_newton(monkeypatch)
+    problem = make_problem("squared_hinge", **PROBLEM)
+    with small_cluster(2, processes=True) as client:
+        stop = threading.Event()
+
+        def chaos() -> None:
+            rng = np.random.default_rng(0)
+            while not stop.wait(3.0):
+                kill(client, int(rng.integers(1, 3)))
+
+        thread = threading.Thread(target=chaos)
+        thread.start()
+        try:
+            result = solve(partitions_of(problem, 4), client=client, tol=1e-6, timeout=120, **options_of(problem))
+        finally:
+            stop.set()
+            thread.join()
+        assert_good(problem, result, 1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 4])
+def test_workers_leave_and_join(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    without_newton(monkeypatch)
+    problem = make_problem("logistic", **PROBLEM)
+    with small_cluster(2, processes=True) as client:
+
+        def change() -> None:
+            first = next(iter(client.scheduler_info()["workers"]))
+            client.cluster.scale(3)
+            client.wait_for_workers(3, timeout=60)
+            client.retire_workers([first])
+
+        act = At(1, change)
+        result = solve(
+            partitions_of(problem, count), client=client, tol=1e-8, timeout=60, callback=act, **options_of(problem)
+        )
+        assert act.done
+        assert_good(problem, result, 1e-8)
+
+
+@pytest.mark.slow
+def test_a_new_worker_gets_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions move with their α: the answer is the same, to the bit, as without the new worker."""
+    without_newton(monkeypatch)
+    monkeypatch.setattr("dualfree.distributed.cluster._SPREAD_SECONDS", 0.0)
+    problem = make_problem("logistic", **PROBLEM)
+    options = options_of(problem) | {"tol": 1e-9, "timeout": 60}
+    with small_cluster(1, processes=True) as client:
+        places: list[set[str]] = []
+
+        def watch(state: Any) -> None:
+            if len(places) == 2:
+                client.cluster.scale(2)
+                client.wait_for_workers(2, timeout=60)
+            parts = [key for key in client.who_has() if key.startswith(("dualfree-part", "dualfree-move"))]
+            places.append({place for key in parts for place in client.who_has()[key]})
+
+        changed = solve(partitions_of(problem, 4), client=client, callback=watch, **options)
+        alone = solve(partitions_of(problem, 4), client=client, **options)
+    assert len(places[0]) == 1
+    assert len(places[-1]) == 2
+    assert_good(problem, changed, 1e-9)
+    assert changed.w.tobytes() == alone.w.tobytes()
+
+
+@pytest.mark.slow
+def test_scattered_rows_cannot_come_back() -> None:
+    problem = make_problem("logistic", **PROBLEM)
+    with small_cluster(2, processes=True) as client:
+        blocks = client.scatter([Block(problem.X[:200], problem.y[:200]), Block(problem.X[200:], problem.y[200:])])
+        act = At(1, lambda: kill(client, 2))
+        with pytest.raises(ClusterError, match=r"cannot be made again.*Delayed"):
+            solve(Partitions(blocks), client=client, tol=0.0, timeout=60, callback=act, **options_of(problem))
+
+
+def dask_process(*arguments: str) -> subprocess.Popen[bytes]:
+    path = os.pathsep.join([*TESTS, os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.Popen([sys.executable, "-m", "dask", *arguments], stderr=subprocess.DEVNULL, env=environment)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_scheduler_stops(tmp_path: Path, restarted: bool) -> None:
+    """A clear error, and the checkpoint is there for the next call, on another cluster."""
+    problem = make_problem("logistic", **PROBLEM)
+    checkpoint, address_file = tmp_path / "fit.checkpoint", str(tmp_path / "scheduler.json")
+    parts = partitions_of(problem, 3)
+    options = options_of(problem) | {"checkpoint": checkpoint, "timeout": 30}
+    start = ("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", address_file)
+    scheduler = dask_process(*start)
+    workers = [dask_process("worker", "--scheduler-file", address_file, "--nthreads", "1", "--no-dashboard")]
+    try:
+        with Client(scheduler_file=address_file, timeout=60) as client:
+            client.wait_for_workers(1, timeout=60)
+            port = client.scheduler.address.rsplit(":", 1)[1]
+
+            def stop() -> None:
+                scheduler.kill()
+                scheduler.wait()
+                if restarted:
+                    workers.append(dask_process("scheduler", "--port", port, "--no-dashboard"))
+
+            began = time.monotonic()
+            with pytest.raises(ClusterError, match=r"scheduler was lost.*fit\.checkpoint is kept"):
+                solve(parts, client=client, tol=0.0, callback=At(1, stop), **options)
+            assert time.monotonic() - began < 90
+    finally:
+        for process in (scheduler, *workers):
+            process.kill()
+            process.wait()
+    assert checkpoint.exists()
+    with small_cluster() as client:
+        rounds = []
+        result = solve(parts, client=client, tol=1e-9, callback=lambda state: rounds.append(state.epoch), **options)
+    assert rounds[0] > 0
+    assert_good(problem, result, 1e-9)
+
+
+CLIENT = """
+    import sys
+    import numpy as np
+    from distributed import Client
+    sys.path[:0] = {path!r}
+    from clusters import partitions_of
+    from problems import make_problem
+    from dualfree.distributed import solve
+
+    problem = make_problem("logistic", **{problem!r})
+    with Client({address!r}) as client:
+        result = solve(partitions_of(problem, 3), loss="logistic", lam=problem.lam, fit_intercept=True, tol={tol!r},
+                       random_state=0, client=client, checkpoint={checkpoint!r}, max_rounds=100_000, progress=True)
+    print(result.status.name, result.n_rounds, result.certificate.relative_gap)
+"""
+
+
+def client_process(address: str, checkpoint: Path, tol: float) -> subprocess.Popen[str]:
+    script = textwrap.dedent(CLIENT).format(
+        path=TESTS, problem=PROBLEM, address=address, tol=tol, checkpoint=str(checkpoint)
+    )
+    return subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_until(true: Any, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_the_client_is_killed_and_comes_back(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "fit.checkpoint"
+    with small_cluster(2, processes=True) as client:
+        address = client.scheduler.address
+        with client_process(address, checkpoint, 0.0) as process:
+            wait_until(checkpoint.exists)
+            process.kill()
+        wait_until(lambda: not tasks_left(client))
+        with client_process(address, checkpoint, 1e-8) as process:
+            output, errors = process.communicate(timeout=120)
+        status, _, gap = output.split()
+        assert status == "CONVERGED"
+        assert float(gap) <= 1e-8
+        assert "relative gap" in errors
+
+
+def test_ctrl_c_returns_the_best_point(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "fit.checkpoint"
+    with small_cluster(1, processes=True) as client:
+        address = client.scheduler.address
+        with client_process(address, checkpoint, 0.0) as process:
+            wait_until(checkpoint.exists)
+            time.sleep(1.0)
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=60)
+        status, _, gap = output.split()
+        assert status in ("INTERRUPTED", "STALLED")
+        assert float(gap) < 1.01
+        assert not tasks_left(client)
+
+
+def test_two_fits_at_once(client: Client) -> None:
+    """Each gets what it gets alone, to the bit."""
+    problems = [make_problem(loss, **PROBLEM) for loss in ("logistic", "squared_hinge")]
+    results: dict[str, Any] = {}
+
+    def run(name: str, problem: df.Problem) -> None:
+        results[name] = solve(partitions_of(problem, 3), client=client, tol=1e-6, **options_of(problem))
+
+    for k, problem in enumerate(problems):
+        run(f"alone {k}", problem)
+    threads = [threading.Thread(target=run, args=(f"together {k}", p)) for k, p in enumerate(problems)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(2):
+        assert results[f"alone {k}"].w.tobytes() == results[f"together {k}"].w.tobytes()
+    assert not tasks_left(client)
+
+
+def test_waiting_ends_with_a_sentence(client: Client) -> None:
+    """A block that takes for ever, and a cluster without workers."""
+
+    def slow() -> Block:
+        time.sleep(4)
+        return Block(np.eye(2), np.array([0, 1]))
+
+    with pytest.raises(ClusterError, match=r"No answer for 1\.5 s while waiting for describe.*Raise timeout"):
+        solve(Partitions([dask.delayed(slow)()]), client=client, timeout=1.5)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=None) as empty,
+        Client(empty) as other,
+        pytest.raises(ClusterError, match="the cluster has no workers"),
+    ):
+        solve(partitions_of(make_problem("logistic"), 2), client=other, timeout=1.5)
+    assert not tasks_left(client)
+
+
+# --- checkpoints --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_checkpoint_goes_on(client: Client, tmp_path: Path, count: int) -> None:
+    problem = make_problem("logistic", **PROBLEM)
+    checkpoint = tmp_path / "fit.checkpoint"
+    options = options_of(problem) | {"client": client, "checkpoint": checkpoint}
+    parts = partitions_of(problem, count)
+    first = solve(parts, tol=1e-12, max_rounds=3, **options)
+    assert first.status is df.Status.MAX_EPOCHS
+    second = solve(parts, tol=1e-9, **options)
+    assert second.n_rounds > first.n_rounds
+    assert_good(problem, second, 1e-9)
+    assert [path.name for path in tmp_path.iterdir()] == ["fit.checkpoint"]
+
+    with pytest.raises(ValueError, match=r"belongs to another problem: its lam is 0\.001, here it is 0\.1"):
+        solve(parts, tol=1e-9, **(options | {"lam": 0.1}))
+    checkpoint.write_bytes(b"not a checkpoint")
+    with pytest.raises(ValueError, match="is not a checkpoint of dualfree"):
+        solve(parts, tol=1e-9, **options)
+
+
+def test_a_sentence_without_dask() -> None:
+    script = "import sys; sys.modules['dask'] = None; import dualfree.distributed"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "pip install 'dualfree[dask]'" in run.stderr

@@ -36,13 +36,18 @@ from .prox_sdca import Permutations
 
 # How many steps each second-order method is expected to need from where it begins, and how many passes are many.
 _NEWTON_STEPS, _INTERIOR_STEPS, _INTERIOR_PATIENCE = 4, 20, 6
+_STEPS_TO_SETTLE = 10  # with flat parts, until it is known which rows are on them
 _FEW_EPOCHS = 8
-_MANY_PASSES = 7
+_MANY_PASSES = 5
+# By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
+_ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _TOO_MANY_PASSES = 100
+_SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
 # and for an entry. A pass in the order of the rows: for an entry. A Newton step: besides the Hessian.
 PER_ROW, _PER_EXPONENTIAL, PER_ENTRY = 30.0, 40.0, 3.5
 _PER_ENTRY_IN_ORDER = 1.0
+_PER_SCANNED_ROW = 10.0
 _PER_STEP, _PER_STEP_ROW, PER_CUBE = 3e5, 25.0, 0.03
 
 
@@ -57,6 +62,7 @@ class Auto(Solver):
         self.active: Solver = self._first_method()(problem, rng)
         self.phase = self.active.name
         self.history: list[tuple[float, float]] = []
+        self.since = 0  # where in the history the phase began
         self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
     def start(self, alpha: Array, intercept: float) -> None:
@@ -127,34 +133,52 @@ class Auto(Solver):
         self.history.append((passes, gap))
         if self.settled or len(self.history) < 3 or not gap > target:
             return
-        # The first gap of all says nothing of the rate: one epoch takes most of it away.
-        passes_before, gap_before = next(entry for entry in self.history[1:] if entry[0] >= 0.5 * passes)
-        rate = math.log(gap_before / gap) / max(1e-9, passes - passes_before) if passes > passes_before else 0.0
+        # The first gap of all says nothing of the rate (one epoch takes most of it away), nor do those of another phase.
+        recent = self.history[max(1, self.since) :]
+        if len(recent) < (2 if isinstance(self.active, Permutations) or self._is_far(gap) else _SETTLING):
+            return
+        passes_before, gap_before = next(entry for entry in recent if entry[0] >= 0.5 * passes)
+        rate = math.log(gap_before / gap) / (passes - passes_before) if passes > passes_before else 0.0
         left = math.log(gap / max(target, 1e-15 * self.problem.at_zero)) / rate if rate > 0 else math.inf
-        newton = Newton.suits(self.problem)
         if isinstance(self.active, InteriorPoint):
             gaps = [gap for _, gap in self.history[self.since :]]
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
                 self._change(Permutations)
                 self.settled = True
-            return
-        if InteriorPoint.suits(self.problem) and left * self._epoch_cost() > _INTERIOR_STEPS * self._newton_cost:
-            self._change(InteriorPoint)
-            return
-        if newton and Newton.direct(self.problem):
-            if left * self._epoch_cost() > _NEWTON_STEPS * self._newton_cost:
-                self._change(Newton)
-        elif newton and left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 4:
-            self._change(Newton)
+        elif self._second_order_is_cheaper(left, passes, gap):
+            self._change(InteriorPoint if InteriorPoint.suits(self.problem) else Newton, afresh=self._is_far(gap))
+            self.settled = isinstance(self.active, Newton) and not isinstance(self.active, InteriorPoint)
         elif isinstance(self.active, Permutations) and left > _MANY_PASSES:
             self._change(Adaptive)
-        self.settled = isinstance(self.active, Newton)
 
-    def _change(self, kind: type[Any]) -> None:
+    def _is_far(self, gap: float) -> bool:
+        return gap > _FAR * self.problem.at_zero
+
+    def _second_order_is_cheaper(self, left: float, passes: float, gap: float) -> bool:
+        """Whether the passes that are left would cost more than the steps of a second-order method."""
+        problem = self.problem
+        cost = left * self._epoch_cost()
+        if isinstance(self.active, Adaptive):  # half of its passes are scans
+            cost = 0.5 * left * (self._epoch_cost() + self._scan_cost())
+        if InteriorPoint.suits(problem):
+            return cost > _INTERIOR_STEPS * self._newton_cost
+        if not Newton.suits(problem):
+            return False
+        if not Newton.direct(problem):
+            return left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 4
+        steps = float(_NEWTON_STEPS if isinstance(problem.loss, Logistic) else _STEPS_TO_SETTLE)
+        if isinstance(self.active, Permutations):  # adaptive visits may still save the day
+            steps *= _LITTLE_GAIN if self._is_far(gap) else _ADAPTIVE_GAIN
+        return cost > steps * self._newton_cost
+
+    def _change(self, kind: type[Any], afresh: bool = False) -> None:
+        """Go on with another method from the point reached; or from zero, where that point is of no use."""
         old = self.active
         self.active = kind(self.problem, self.rng)
         self.active.team = self.team
-        self.active.start(old.alpha, old.intercept)
+        if afresh:
+            old.alpha[:] = 0.0
+        self.active.start(old.alpha, 0.0 if afresh else old.intercept)
         self.phase = kind.name
         self.since = len(self.history)
 
@@ -162,6 +186,9 @@ class Auto(Solver):
         problem = self.problem
         per_row = PER_ROW + (_PER_EXPONENTIAL if isinstance(problem.loss, Logistic) else 0.0)
         return PER_ENTRY * problem.nnz + per_row * problem.n
+
+    def _scan_cost(self) -> float:
+        return _PER_ENTRY_IN_ORDER * self.problem.nnz + _PER_SCANNED_ROW * self.problem.n
 
     @cached_property
     def _newton_cost(self) -> float:

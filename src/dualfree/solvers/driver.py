@@ -39,8 +39,7 @@ _DRIFT_SHARE = 1e-3
 # without one.
 _AT_ROUNDING = 1e-13
 _LONGEST_WAIT = 10
-# What the first epoch may leave of a gap.
-_LOOSE = 3e-3
+_GAP_EXPONENT = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,9 +322,8 @@ class Run:
         """Whether the estimate says that tol is met; without one, whether the epoch has come that the last gaps foretold."""
         if self.evaluate_every is not None:
             return self.epoch >= self.due
-        if self.solver.activity is not None and self.solver.gap_estimate is None and not self.activity:
-            # the first epoch is too unlike the others to learn a scale from; but where little is left, it may be enough
-            return self.epoch >= 2 or self.target >= _LOOSE * self.trace[-1].gap
+        if self.solver.activity is not None and self.solver.gap_estimate is None and self.epoch <= 2:
+            return True  # two gaps tell a rate; and the first epochs are too unlike each other to learn a scale from
         estimate = self._estimate()
         if estimate is None:
             return self.epoch >= self.due
@@ -338,6 +336,8 @@ class Run:
             or (estimate <= self.target and self.epoch >= self.trace[-1].epoch + 3)
         ):
             return True
+        if self.solver.gap_estimate is None:  # early on the gap falls more slowly than the activity does
+            estimate = self.trace[-1].gap * (estimate / self.trace[-1].gap) ** _GAP_EXPONENT
         self.solver.observe(estimate, self.target)
         return False
 

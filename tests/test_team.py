@@ -1,0 +1,155 @@
+"""Several threads: the same answer, the same bits for the same number of them, and no visit lost."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+from problems import make_problem
+
+import dualfree as df
+from dualfree import team
+from dualfree.barrier import meet, meeting_point
+from dualfree.solvers import together
+from dualfree.solvers.prox_sdca import Permutations
+
+
+@pytest.fixture(autouse=True)
+def _small_data_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let threads share data that are too small to be worth it."""
+    monkeypatch.setattr(team, "_LEAST_ENTRIES", 1)
+    monkeypatch.setattr(together, "_LEAST_VISITS", 4)
+
+
+def overlap(one: df.Result, other: df.Result) -> bool:
+    """Whether two certified points can have the same optimum."""
+    a, b = one.certificate, other.certificate
+    return a.dual <= b.primal and b.dual <= a.primal
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("form", ["dense64", "csr32-int64"])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared", "huber", "hinge"])
+def test_threads_do_not_change_the_optimum(loss: str, form: str, fit_intercept: bool) -> None:
+    problem = make_problem(loss, n=120, d=6, form=form, fit_intercept=fit_intercept, lam=0.02, weights="random")
+    tol = 1e-9 if loss != "hinge" else 1e-6
+    alone = df.solve(problem, tol=tol, random_state=0)
+    for n_threads in (2, 3):
+        first, again = (df.solve(problem, tol=tol, random_state=0, n_threads=n_threads) for _ in range(2))
+        assert first.status is df.Status.CONVERGED
+        assert overlap(alone, first)
+        assert np.array_equal(first.w, again.w)
+        assert np.array_equal(first.alpha, again.alpha)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_coordinate_steps_on_several_threads(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without Newton's method, which takes over where columns are few, all of the way is coordinate steps."""
+    monkeypatch.setattr("dualfree.solvers.newton.Newton.suits", staticmethod(lambda problem: False))
+    problem = make_problem(loss, n=200, d=30, form="csr64", lam=0.01)
+    results = [df.solve(problem, tol=1e-9, max_epochs=5000, random_state=0, n_threads=k) for k in (1, 2, 4)]
+    assert {entry.phase for entry in results[1].trace} <= {"prox-sdca", "adaptive"}
+    for result in results:
+        assert result.status is df.Status.CONVERGED
+        assert overlap(results[0], result)
+        assert np.allclose(problem.weights_of(result.alpha), result.w, rtol=0, atol=1e-10 * np.abs(result.w).max())
+
+
+def test_correlated_rows_do_not_overshoot() -> None:
+    """All rows alike: what the threads add points the same way, and σ' has to grow with the number of threads."""
+    rng = np.random.default_rng(0)
+    X = np.ones((400, 3)) + 0.1 * rng.normal(size=(400, 3))
+    problem = df.Problem(X, 2.0 + rng.normal(size=400), loss="squared", lam=0.01)
+    steps = Permutations(problem, rng)
+    sigmas, duals = [], []
+    with team.Team(problem, 4) as steps.team:
+        steps.start(np.zeros(problem.n), 0.0)
+        for _ in range(20):
+            steps.begin_epoch()
+            steps.visit(problem.n)
+            assert steps.together is not None
+            sigmas.append(steps.together.sigma)
+            duals.append(problem.dual(steps.alpha))
+    assert max(sigmas) > 2
+    w = problem.weights_of(steps.alpha)
+    assert np.allclose(steps.w, w, rtol=1e-9, atol=1e-12)
+    assert problem.primal(w) - duals[-1] < 0.05 * problem.at_zero
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_every_visit_is_dealt_once_and_a_row_has_one_owner(size: int) -> None:
+    order = np.random.default_rng(0).integers(300, size=2000).astype(np.int32)
+    dealt, starts = together._deal(order, size, np.uint64(5))
+    assert np.array_equal(np.sort(dealt), np.sort(order))
+    assert starts[0] == 0
+    assert starts[-1] == order.size
+    owners: list[set[int]] = [set(dealt[a:b].tolist()) for a, b in itertools.pairwise(starts)]
+    for k in range(size):
+        for other in range(k):
+            assert not owners[k] & owners[other]
+    assert min(len(own) for own in owners) > 0
+
+
+@pytest.mark.parametrize("form", ["dense64", "csr64"])
+@pytest.mark.parametrize("size", [1, 2, 5, 50])
+def test_parts_cover_all_rows(form: str, size: int) -> None:
+    problem = make_problem("squared", n=23, d=4, form=form)
+    with team.Team(problem, size) as threads:
+        rows = np.concatenate([np.arange(problem.n)[part.where] for part in threads.parts])
+        assert np.array_equal(rows, np.arange(problem.n))
+        assert all(part.problem.n > 0 for part in threads.parts)
+        assert sum(part.problem.nnz for part in threads.parts) == problem.nnz
+        w, factors = np.arange(4.0), np.arange(23.0)
+        z, out = np.empty(23), np.empty(4)
+        threads.margins_into(w, z)
+        threads.sum_rows_into(factors, out, np.empty(4))
+    assert np.allclose(z, problem.X @ w)
+    assert np.allclose(out, factors @ problem.X)
+
+
+def test_an_error_in_one_thread_reaches_the_caller() -> None:
+    problem = make_problem("squared", n=20, d=3)
+
+    def fails(part: team.Part) -> None:
+        if part.where.start > 0:
+            raise RuntimeError("from the second thread")
+
+    with team.Team(problem, 2) as threads, pytest.raises(RuntimeError, match="second thread"):
+        threads.each(fails)
+
+
+@numba.njit(nogil=True)
+def _count_together(arrivals: Any, own: int, rounds: int, counts: Any) -> int:
+    """Raise one's own count and compare with the others' between two meetings; return how often they differed."""
+    wrong = 0
+    for _ in range(rounds):
+        counts[own, 0] += 1
+        meet(arrivals, own)
+        for other in range(counts.shape[0]):
+            wrong += counts[other, 0] != counts[own, 0]
+        meet(arrivals, own)
+    return wrong
+
+
+def test_threads_meet() -> None:
+    """More threads than cores, too: nobody goes on before all have come, and nobody waits for ever."""
+    size, rounds = 3, 300
+    arrivals, counts = meeting_point(size), np.zeros((size, 16), dtype=np.int64)
+    _count_together(meeting_point(1), 0, 1, np.zeros((1, 16), dtype=np.int64))  # compile
+    wrong = [-1] * size
+
+    def run(own: int) -> None:
+        wrong[own] = _count_together(arrivals, own, rounds, counts)
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+        assert not thread.is_alive()
+    assert wrong == [0] * size
+    assert counts[:, 0].tolist() == [rounds] * size

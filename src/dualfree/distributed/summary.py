@@ -90,7 +90,7 @@ def describe(
     >>> from distributed import Client
     >>> from dualfree.distributed import Block, Partitions, describe
     >>> block = dask.delayed(lambda: Block(np.eye(3), np.array(["no", "yes", "no"])))
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     summary = describe(Partitions([block(), block()]), client=client)
     >>> summary.n, summary.labels.tolist(), summary.label_rows.tolist()
     (6, ['no', 'yes'], [4, 2])

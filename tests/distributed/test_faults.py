@@ -102,7 +102,7 @@ def test_workers_are_killed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> 
     with small_cluster(2, processes=True) as client:
 
         def chaos(state: Any) -> None:
-            if len(killers) < 8:
+            if len(killers) < 5:
                 killers.append(threading.Timer(0.3 * rng.random(), kill, (client, int(rng.integers(1, 3)))))
                 killers[-1].start()
 
@@ -111,7 +111,7 @@ def test_workers_are_killed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> 
         )
         for killer in killers:
             killer.join()
-        assert len(killers) >= 5
+        assert len(killers) >= 4
         assert_good(problem, result, 1e-6)
 
 

@@ -94,16 +94,24 @@ def test_a_worker_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_workers_are_killed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More often than Dask forgives (three times for the same task); sometimes all of them, at any moment."""
+    """More often than Dask forgives (three times for the same task); sometimes all of them, at any moment of a stage.
+
+    A nanny gives up a worker that dies while it starts, so each time both have to be there first.
+    """
     without_newton(monkeypatch)
     problem = make_problem("squared_hinge", **PROBLEM)
     rng = np.random.default_rng(0)
     killers: list[threading.Timer] = []
     with small_cluster(2, processes=True) as client:
 
+        def strike(count: int) -> None:
+            client.wait_for_workers(2, timeout=60)
+            time.sleep(1.0)
+            kill(client, count)
+
         def chaos(state: Any) -> None:
-            if len(killers) < 5:
-                killers.append(threading.Timer(0.3 * rng.random(), kill, (client, int(rng.integers(1, 3)))))
+            if len(killers) < 5 and not any(killer.is_alive() for killer in killers):
+                killers.append(threading.Timer(0.3 * rng.random(), strike, (int(rng.integers(1, 3)),)))
                 killers[-1].start()
 
         result = solve(
@@ -111,7 +119,7 @@ def test_workers_are_killed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> 
         )
         for killer in killers:
             killer.join()
-        assert len(killers) >= 4
+        assert len(killers) >= 3
         assert_good(problem, result, 1e-6)
 
 

@@ -270,7 +270,7 @@ class Cluster:
     def _mend(self, error: Exception) -> None:
         """Begin again with partitions that Dask has given up; rows that were scattered to a worker have died with it."""
         for k, part in enumerate(self.parts):
-            if part.status not in ("lost", "cancelled", "error"):
+            if part.status not in ("cancelled", "error"):  # "lost" is being made again
                 continue
             if not self.loaded:
                 raise ClusterError(

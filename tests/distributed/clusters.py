@@ -21,7 +21,7 @@ def small_cluster(workers: int = 2, *, processes: bool = False, **options: Any) 
     """A cluster on this machine, and its client."""
     with (
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=None, **options
+            n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=":0", **options
         ) as cluster,
         Client(cluster) as client,
     ):

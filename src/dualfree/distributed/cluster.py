@@ -73,6 +73,7 @@ class Cluster:
         self.fit = uuid.uuid4().int >> 64
         self.stages = 0
         self.bytes_moved = 0
+        self.sources: list[Any] = []
         self.computed: list[Any] = []  # futures of blocks that were computed for this fit
         self.parts: list[Any] = []
         self.places: list[str | None] = []
@@ -86,22 +87,24 @@ class Cluster:
 
     def load(self, loss: Any) -> None:
         """Have every block made and checked on some worker."""
-        blocks = self.partitions.blocks
-        delayed = [k for k, block in enumerate(blocks) if not isinstance(block, distributed.Future)]
-        self.computed = list(self.client.compute([blocks[k] for k in delayed]))
-        sources = list(blocks)
-        for k, future in zip(delayed, self.computed, strict=True):
-            sources[k] = future
-        self.parts = [
-            self.client.submit(
-                prepare, block, k, loss, self.partitions.n_features, key=self._key("part", k), pure=False
-            )
-            for k, block in enumerate(sources)
-        ]
+        self.loss = loss
+        self.sources = list(self.partitions.blocks)
+        self.parts = [self._made(k) for k in range(len(self.sources))]
         self.places = [None] * len(self.parts)
+
+    def _made(self, k: int) -> Any:
+        """Return a future of part k."""
+        self.stages += 1
+        block = self.sources[k]
+        if not isinstance(block, distributed.Future):
+            block = self.client.compute(block)
+            self.computed.append(block)
+        key = self._key("part", self.stages, k)
+        return self.client.submit(prepare, block, k, self.loss, self.partitions.n_features, key=key, pure=False)
 
     def keep(self, chosen: list[int]) -> None:
         """Go on with some of the parts; blocks are not needed any more, Dask knows how to make them again."""
+        self.sources = [self.sources[k] for k in chosen]
         self.parts = [self.parts[k] for k in chosen]
         self.places = [self.places[k] for k in chosen]
         self.computed = []
@@ -231,7 +234,7 @@ class Cluster:
                 raise StageLost(str(error)) from error
             except (distributed.CancelledError, OSError, distributed.scheduler.KilledWorker) as error:
                 self._check_scheduler()
-                self._check_data(error)
+                self._mend(error)
                 raise StageLost(f"{type(error).__name__}: {error}") from error
             self._check_scheduler()
             alive = self._workers()
@@ -264,19 +267,24 @@ class Cluster:
         identity = self.client.sync(self.client.scheduler.identity, callback_timeout=_ANSWER_SECONDS)
         return str(identity["id"])
 
-    def _check_data(self, error: Exception) -> None:
-        """Rows that were scattered to a worker die with it; everything else can be made again."""
+    def _mend(self, error: Exception) -> None:
+        """Begin again with partitions that Dask has given up; rows that were scattered to a worker have died with it."""
         for k, part in enumerate(self.parts):
-            if part.status in ("lost", "cancelled"):
-                if not self.loaded:
-                    raise ClusterError(
-                        f"Partition {k} was refused by the cluster: {error}. The scheduler and the workers must be able to "
-                        "import everything that the blocks are made with, dualfree included."
-                    ) from error
+            if part.status not in ("cancelled", "error"):  # "lost" is being made again
+                continue
+            if not self.loaded:
+                raise ClusterError(
+                    f"Partition {k} was refused by the cluster: {error}. The scheduler and the workers must be able to "
+                    "import everything that the blocks are made with, dualfree included."
+                ) from error
+            if isinstance(self.sources[k], distributed.Future):
                 raise ClusterError(
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "
                     "died, not loaded by a task. Give the data as Delayed objects that load them."
                 ) from error
+            self.computed = []
+            part.release()
+            self.parts[k], self.places[k] = self._made(k), None
 
     def _forget_lost_places(self) -> None:
         alive = self._workers()

@@ -91,6 +91,7 @@ class Part:
         self.k = k
         self.lock = threading.Lock()
         self.outputs: dict[int, Array] = {}
+        self.rebuilt: int | None = None  # the result, if any, for which α had to be rebuilt from w
         self.evaluation: Any = None
         self.run: Any = None
         self.problem: LocalProblem | None = None

@@ -44,7 +44,7 @@ class DistributedResult:
     >>> from distributed import Client
     >>> from dualfree.distributed import Block, Partitions, solve
     >>> block = dask.delayed(lambda: Block(np.eye(3), [1.0, 2.0, 3.0]))
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     result = solve(Partitions([block(), block()]), loss="squared", lam=1 / 3, client=client)
     >>> np.round(result.w, 2), result.n_partitions
     (array([0.5, 1. , 1.5]), 2)

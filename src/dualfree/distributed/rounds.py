@@ -93,12 +93,21 @@ class Rounds(Fit):
         self._restore()
 
     def _restore(self) -> None:
-        """Make α and w agree: w = w(α), with α rebuilt from w where it was lost."""
-        reply, request = self._ask("rebuild", tasks.restore)
-        w, total = total_of(reply) * self.spec.scale, math.fsum(reply.terms)
-        self.start = Start(((request.seq, 1.0),), w, self.start.b, total)
-        self.mixing.restart()
-        self.pending = w, self.start.b, request.seq
+        """Make α and w agree: w = w(α), with α rebuilt from w where it was lost.
+
+        Far from the optimum, w(α̂) is much farther from it than w is, by 1/λ times the gradient. Where the rebuilt point turns
+        out to be worse than the start of all, the lost blocks begin with α = 0 again.
+        """
+        empty = False
+        while True:
+            reply, request = self._ask("rebuild", tasks.restore, empty)
+            w, total = total_of(reply) * self.spec.scale, math.fsum(reply.terms)
+            self.mixing.restart()
+            self.start = Start(((request.seq, 1.0),), w, self.start.b, total)
+            self.pending = w, self.start.b, request.seq
+            if not reply.rebuilt or self._certify(*self.pending)[0].gap <= self.spec.at_zero:
+                return
+            empty = True
 
     def _one_round(self) -> None:
         began = time.monotonic()
@@ -117,11 +126,11 @@ class Rounds(Fit):
             self.round += 1
         self.seconds += time.monotonic() - began
 
-    def _ask(self, name: str, task: Callable[..., Any]) -> tuple[Any, Round]:
+    def _ask(self, name: str, task: Callable[..., Any], empty: bool = False) -> tuple[Any, Round]:
         def once() -> tuple[Any, Round]:
             self.seq += 1  # a new name for each attempt: a task that was given up may still write under the old one
             start = self.start
-            request = Round(self.seq, start.recipe, self.mixing.wanted, start.b, start.total, self.passes)
+            request = Round(self.seq, start.recipe, self.mixing.wanted, start.b, start.total, self.passes, empty)
             return self.cluster.stage(name, task, self.spec, request, w=start.w), request
 
         answer: tuple[Any, Round] = self.cluster.patiently(once)

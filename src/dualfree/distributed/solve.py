@@ -99,7 +99,7 @@ def solve(
     ...     X = np.random.default_rng(seed).normal(size=(50, 3))
     ...     return Block(X, X @ [1.0, 2.0, 3.0])
     >>> partitions = Partitions([dask.delayed(load)(seed) for seed in range(3)])
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0") as client:
     ...     result = solve(partitions, loss="squared", lam=1e-3, client=client, random_state=0)
     >>> result.status.name, result.n_rows, bool(result.certificate.relative_gap <= 1e-6)
     ('CONVERGED', 150, True)

@@ -124,7 +124,7 @@ class Round(NamedTuple):
     """Where a round begins and how much to do in it.
 
     `seq` names the result, `recipe` says from which earlier results the starting α is mixed, `wanted` which of them to keep.
-    `total` is Σ α of all partitions at the start.
+    `total` is Σ α of all partitions at the start. With `empty`, an α that was rebuilt for the recipe is set to 0 instead.
     """
 
     seq: int
@@ -133,6 +133,7 @@ class Round(NamedTuple):
     b: float
     total: float
     passes: int
+    empty: bool = False
 
 
 def advance(part: Part, spec: Spec, request: Round, w: Array) -> Reply:
@@ -156,7 +157,10 @@ def restore(part: Part, spec: Spec, request: Round, w: Array) -> Reply:
     with part.lock, one_blas_thread():
         _refuse_if_old(part, request.seq)
         alpha, rebuilt = part.base(request.recipe, w, request.b)
+        if request.empty and part.rebuilt in dict(request.recipe):
+            alpha[:] = 0.0
         part.keep(request.seq, alpha, ())
+        part.rebuilt = request.seq if rebuilt else None
         total, vector = _sums(part, alpha)
         return reply_of(part, total, vector, rebuilt=rebuilt)
 

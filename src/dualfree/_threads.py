@@ -19,8 +19,9 @@ _inside: list[Any] = []  # one entry per context that is open; the first one hol
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through all loaded libraries: once is enough
+def _libraries() -> list[Any]:
+    """What controls each BLAS; looking through all loaded libraries takes time, so it is done once."""
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 @contextmanager
@@ -30,12 +31,15 @@ def one_blas_thread() -> Iterator[None]:
     The limit is the process's, and contexts of several threads overlap: the first one in sets it, the last one out lifts it.
     """
     with _lock:
-        _inside.append(None if _inside else _controller().limit(limits=1, user_api="blas"))
+        _inside.append(None if _inside else [library.get_num_threads() for library in _libraries()])
+        for library in _libraries():
+            library.set_num_threads(1)
     try:
         yield
     finally:
         with _lock:
-            limiter = _inside[0]
+            before = _inside[0]
             _inside.pop()
             if not _inside:
-                limiter.restore_original_limits()
+                for library, count in zip(_libraries(), before, strict=True):
+                    library.set_num_threads(count)

@@ -259,6 +259,11 @@ class Problem:
         _rows.weighted_sum_into(self.rows, alpha, self._sum_block, out, scratch)
         return self.sum_error
 
+    def margins_and_sum_into(self, w: Array, alpha: Array, z: Array, out: Array, scratch: Array) -> float:
+        """z = X w and, in the same pass, what `sum_rows_into` does."""
+        _rows.margins_and_sum_into(self.rows, w, alpha, self._sum_block, z, out, scratch)
+        return self.sum_error
+
     @property
     def _sum_block(self) -> int:
         return max(_SUM_BLOCK, self.n * self.d // max(1, self.nnz))  # a block's end costs d additions

@@ -24,6 +24,7 @@ _FAST = {"fastmath": set(REASSOCIATE), "error_model": "numpy", "nogil": True}
 _PLAIN = {"error_model": "numpy", "nogil": True}
 _LINE = 64  # bytes of a cache line
 _HEAD = 128  # entries
+_TOGETHER = 64  # rows that stay in the first-level cache between two uses
 
 
 def _is_dense(rows: Any) -> bool:
@@ -307,6 +308,23 @@ def weighted_sum_into(rows: Rows, alpha: Any, block: int, out: Any, part: Any) -
     part[:] = 0.0
     for first in range(0, alpha.size, block):
         rows_add(rows, alpha, first, min(first + block, alpha.size), part)
+        for j in range(out.size):
+            out[j] += part[j]
+            part[j] = 0.0
+
+
+@kernel
+def margins_and_sum_into(rows: Rows, w: Any, alpha: Any, block: int, z: Any, out: Any, part: Any) -> None:
+    """`margins_into` and `weighted_sum_into` in one pass: each block of rows is read once."""
+    out[:] = 0.0
+    part[:] = 0.0
+    for first in range(0, alpha.size, block):
+        last = min(first + block, alpha.size)
+        for begin in range(first, last, _TOGETHER):
+            end = min(begin + _TOGETHER, last)
+            for i in range(begin, end):
+                z[i] = row_dot(rows, i, w)
+            rows_add(rows, alpha, begin, end, part)
         for j in range(out.size):
             out[j] += part[j]
             part[j] = 0.0

@@ -98,7 +98,21 @@ class Team:
             total = np.empty(out.size)
             return total, part.problem.sum_rows_into(factors[part.where], total, np.empty(out.size))
 
-        found = self.each(one)
+        return self._put_together(self.each(one), out)
+
+    def margins_and_sum_into(self, w: Array, factors: Array, z: Array, out: Array, scratch: Array) -> float:
+        """z = X w and, in the same pass, what `sum_rows_into` does."""
+        if self.pool is None:
+            return self.problem.margins_and_sum_into(w, factors, z, out, scratch)
+
+        def one(part: Part) -> tuple[Array, float]:
+            total, where = np.empty(out.size), part.where
+            error = part.problem.margins_and_sum_into(w, factors[where], z[where], total, np.empty(out.size))
+            return total, error
+
+        return self._put_together(self.each(one), out)
+
+    def _put_together(self, found: list[tuple[Array, float]], out: Array) -> float:
         out[:] = 0.0
         for total, _ in found:
             out += total

@@ -11,7 +11,7 @@ import numpy as np
 from ._checks import Array
 
 QUANTILES = (0.5, 0.9, 0.99, 1.0)
-_QUANTILE_ROWS = 4096
+_QUANTILE_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class TraceEntry:
     primal, dual, gap : float
         Of the point evaluated, not of the best one so far.
     residual_quantiles : tuple of float
-        The 0.5, 0.9, 0.99 and 1.0 quantiles of |κ_i|; all but the last from at most 4,096 evenly spaced rows.
+        The 0.5, 0.9, 0.99 and 1.0 quantiles of |κ_i|; all but the last from at most 1,024 evenly spaced rows.
     phase : str
         Which method made the last step (``auto`` changes methods on its way).
     """
@@ -98,7 +98,7 @@ class Trace:
 
 
 def residual_quantiles(absolute: Array) -> tuple[float, ...]:
-    """Return the quantiles of |κ|, the largest of all rows and the others of at most 4,096 evenly spaced ones."""
+    """Return the quantiles of |κ|, the largest of all rows and the others of at most 1,024 evenly spaced ones."""
     some = np.sort(absolute[:: -(-absolute.size // _QUANTILE_ROWS)])
     ranks = [min(some.size - 1, int(np.ceil(q * some.size)) - 1) for q in QUANTILES[:-1]]
     return (*(float(some[rank]) for rank in ranks), float(absolute.max()))

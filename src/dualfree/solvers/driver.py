@@ -245,16 +245,21 @@ class Run:
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging run overflows before it is stopped
             if unchanged and self._drift_is_small():
                 weights[:] = self.solver.w
-                known = KnownWeights(None, self.solver.drift or 0.0)
+                known, has_margins = KnownWeights(None, self.solver.drift or 0.0), False
             else:
-                error = self.solver.team.sum_rows_into(feasible, self.sums, self.scratch)
-                known = KnownWeights(self.sums, error)
+                team, has_margins = self.solver.team, w is not None
                 if w is not None:
                     weights[:] = w
+                    error = team.margins_and_sum_into(weights, feasible, self.z, self.sums, self.scratch)
                 else:
+                    error = team.sum_rows_into(feasible, self.sums, self.scratch)
+                known = KnownWeights(self.sums, error)
+                if w is None:
                     np.divide(self.sums, problem.lam * problem.n, out=weights)
                     if unchanged:
                         self.solver.renew(weights, error)  # takes away the rounding errors of an epoch's additions
+            if not has_margins:
+                self.solver.team.margins_into(weights, self.z)
             return self._certify(weights, b, feasible, balance, known)
 
     def _best_intercept_at(self, margin: float) -> float:
@@ -280,10 +285,6 @@ class Run:
         self, w: Array, b: float | None, alpha: Array, balance: Balance, known: KnownWeights
     ) -> tuple[Certificate, float]:
         problem = self.problem
-        if w.any():
-            self.solver.team.margins_into(w, self.z)
-        else:
-            self.z[:] = 0.0
         if b is None:
             b = problem.best_intercept(self.z, self.guess_b) if problem.fit_intercept else 0.0
         self.guess_b = b

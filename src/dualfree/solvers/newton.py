@@ -38,7 +38,7 @@ from .prox_sdca import Permutations
 # The Hessian may take this many bytes; d up to 2048.
 _HESSIAN_BYTES = 1 << 25
 _BLOCK_BYTES = 1 << 18
-_NARROW = 64  # up to this width a general product is faster than a symmetric one
+_NARROW = 64
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
 _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.06, 1.5, 0.6
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
@@ -147,21 +147,18 @@ class Newton(Solver):
             self.begins_on_sample = False
             self._solve_sample()
         problem, b = self.problem, self.intercept
-        loss, n, d = problem.loss.compiled, problem.n, problem.d
+        n, d = problem.n, problem.d
 
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
-        def slopes(part: Part, total: Array) -> None:
-            here, where = part.problem, part.where
-            _slopes_into(loss, self.margins[where], b, here.y, here.sample_weight, self.alpha[where])
-            add_rows(here.rows, self.alpha[where], total[:d])
-            if problem.fit_intercept:
-                total[d] = self.alpha[where].sum()
-            curvatures_into(loss, self.margins[where], b, here.y, here.sample_weight, self.alpha[where])
-
-        gradient = self.team.add_up(d + problem.fit_intercept, slopes) / n
+        direct = self.direct(problem)
+        found = self.team.each(
+            lambda part: derivatives(part.problem, self.margins[part.where], b, self.alpha[part.where], direct)
+        )
+        gradient = sum_in_order([vector for vector, _ in found]) / n
         gradient[:d] += problem.lam * self.w
-        if self.direct(problem):
-            direction = -solve_positive(self._hessian(self.alpha), gradient)
+        if direct:
+            hessian = regularised(sum_in_order([matrix for _, matrix in found]), problem)
+            direction = -solve_positive(hessian, gradient)
         else:
             direction = self._conjugate_gradients(self.alpha, gradient)
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
@@ -231,10 +228,8 @@ class Newton(Solver):
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
-        total, *rest = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where]))
-        for other in rest:
-            total += other
-        return regularised(total, self.problem)
+        parts = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where]))
+        return regularised(sum_in_order(parts), self.problem)
 
 
 def _dense_cost(problem: Problem) -> float:
@@ -264,6 +259,44 @@ def _root_of_slope(slope: Any, here: float) -> float:
         share = at_low / (at_low - at_high) if np.isfinite(at_high) else 0.5
         t = low + min(0.9, max(0.1, share)) * (high - low)
     return t
+
+
+def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hessian: bool) -> tuple[Array, Array]:
+    """Return Σ s φ' x and Σ s φ'' x xᵀ (empty unless asked for); with an intercept x ends in a 1. `out` is left with s φ''."""
+    d, loss, y, s = problem.d, problem.loss.compiled, problem.y, problem.sample_weight
+    gradient = np.zeros(d + problem.fit_intercept)
+    if with_hessian and is_narrow(problem) and not problem.fit_intercept:
+        hessian, X = np.zeros((d, d)), problem.rows[0]
+        per_block = max(1, _BLOCK_BYTES // (8 * d))
+        plain = isinstance(problem.loss, Squared) and s.min() == s.max()
+        for first in range(0, problem.n, per_block):  # both sums of a block while it is in the cache
+            part = slice(first, min(first + per_block, problem.n))
+            block = X[part].astype(np.float64, copy=False)
+            _slopes_into(loss, margins[part], b, y[part], s[part], out[part])
+            gradient += out[part] @ block
+            curvatures_into(loss, margins[part], b, y[part], s[part], out[part])
+            hessian += block.T @ (block if plain else block * out[part, None])
+        if plain:
+            hessian *= s[0]
+        return gradient, hessian
+    _slopes_into(loss, margins, b, y, s, out)
+    add_rows(problem.rows, out, gradient[:d])
+    if problem.fit_intercept:
+        gradient[d] = out.sum()
+    curvatures_into(loss, margins, b, y, s, out)
+    return gradient, curvature_sum(problem, out) if with_hessian else np.empty(0)
+
+
+def is_narrow(problem: Problem) -> bool:
+    """Whether X is dense with few columns; a general product is then faster than a symmetric one."""
+    return len(problem.rows) == 1 and problem.d <= _NARROW
+
+
+def sum_in_order(parts: list[Array]) -> Array:
+    """Add up what the threads found, into the first."""
+    for other in parts[1:]:
+        parts[0] += other
+    return parts[0]
 
 
 def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
@@ -298,16 +331,13 @@ def curvature_sum(problem: Problem, curvatures: Array) -> Array:
 def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
     """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
     rows, (n, d) = problem.rows, (problem.n, problem.d)
-    narrow = len(rows) == 1 and d <= _NARROW
-    per_block = max(1, _BLOCK_BYTES // (8 * d), 0 if narrow else d // 2)
-    if narrow:
-        plain = curvatures.min() == curvatures.max()  # the squared loss without weights
+    if is_narrow(problem):
+        per_block = max(1, _BLOCK_BYTES // (8 * d))
         for first in range(0, n, per_block):
             block = rows[0][first : first + per_block].astype(np.float64, copy=False)
-            hessian += block.T @ (block if plain else block * curvatures[first : first + per_block, None])
-        if plain:
-            hessian *= curvatures[0]
+            hessian += block.T @ (block * curvatures[first : first + per_block, None])
         return
+    per_block = max(1, _BLOCK_BYTES // (8 * d), d // 2)
     block = np.empty((min(per_block, n), d))
     total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
     for first in range(0, n, per_block):

@@ -79,7 +79,7 @@ class Settings:
         }
         if isinstance(problem, MultinomialProblem):
             return solve_multinomial(problem, n_threads=threads, **common)
-        return solve(problem, solver=self.solver, random_state=seed, **common)
+        return solve(problem, solver=self.solver, random_state=seed, n_threads=threads, **common)
 
 
 def seeds(random_state: Any, count: int) -> list[int]:

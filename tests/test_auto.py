@@ -1,0 +1,213 @@
+"""The parts that `auto` is made of: each does what its file says."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numba
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import make_problem
+
+import dualfree as df
+from dualfree.losses import builtin
+from dualfree.sampling.permutation import shuffle
+from dualfree.solvers.adaptive import Adaptive, _share_out
+from dualfree.solvers.conjugate_gradients import ConjugateGradients
+from dualfree.solvers.newton import Newton
+from dualfree.solvers.prox_sdca import Permutations
+from dualfree.vector_math import vector_log
+
+
+def phases(result: df.Result) -> list[str]:
+    return list(dict.fromkeys(entry.phase for entry in result.trace))
+
+
+# --- which method ---------------------------------------------------------------------------------------------------
+
+
+def test_few_columns_are_for_newton() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 5))
+    result = df.solve(df.Problem(X, X[:, 0] > 0.3 * rng.normal(size=6000), lam=1e-6), tol=1e-9, random_state=0)
+    assert phases(result)[-1] == "newton"
+    assert result.n_epochs <= 6
+    least_squares = df.solve(df.Problem(X, X @ np.arange(5.0), loss="squared", lam=1e-6), tol=1e-12, random_state=0)
+    assert (phases(least_squares)[-1], least_squares.n_epochs) == ("newton", 1)
+
+
+def test_many_columns_and_the_squared_loss_are_for_conjugate_gradients() -> None:
+    X = scipy.sparse.random(400, 2100, density=0.02, format="csr", rng=np.random.default_rng(0))
+    y = np.asarray(X.sum(axis=1)).ravel() + np.random.default_rng(1).normal(size=400)
+    for fit_intercept in (False, True):
+        problem = df.Problem(X, y, loss="squared", lam=1e-3, fit_intercept=fit_intercept)
+        result = df.solve(problem, tol=1e-12, random_state=0)
+        assert phases(result)[-1] == "conjugate-gradients"
+        assert result.certificate.relative_gap <= 1e-12
+        centred = X.toarray() - fit_intercept * X.toarray().mean(axis=0)
+        gram = centred @ centred.T / 400 + 1e-3 * np.eye(400)
+        w = centred.T @ np.linalg.solve(gram, y - fit_intercept * y.mean()) / 400
+        assert np.linalg.norm(result.w - w) <= result.certificate.distance_bound
+
+
+def test_text_is_for_coordinate_steps() -> None:
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(600, 3000, density=0.01, format="csr", rng=rng)
+    y = np.asarray(X @ rng.normal(size=3000)) > 0
+    hard = df.solve(df.Problem(X, y, loss="squared_hinge", lam=1e-6), tol=1e-8, max_epochs=5000, random_state=0)
+    assert phases(hard)[:2] == ["prox-sdca", "adaptive"]
+    assert hard.status is df.Status.CONVERGED
+
+
+# --- Newton ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_a_newton_step_brings_its_dual_point(loss: str, fit_intercept: bool) -> None:
+    """w(α⁺) = w⁺ after a full step inside the domain, Σ α⁺ = 0, and the estimate is the gap."""
+    problem = make_problem(loss, n=80, d=5, lam=0.1, fit_intercept=fit_intercept, weights="random")
+    newton = Newton(problem, np.random.default_rng(0))
+    newton.start(np.zeros(problem.n), 0.0)
+    for _ in range(3):
+        newton.visit(problem.n)
+    assert np.allclose(problem.weights_of(newton.alpha), newton.w, rtol=0, atol=1e-12 * np.abs(newton.w).max())
+    if fit_intercept:
+        assert abs(newton.alpha.sum()) < 1e-10 * np.abs(newton.alpha).sum()
+    found = df.certify(problem, newton.w, newton.intercept, newton.alpha)
+    assert newton.gap_estimate is not None
+    assert found.gap <= 2.0 * newton.gap_estimate + 1e-18
+    assert found.gap < 1e-6 * problem.at_zero
+
+
+def test_the_gradient_bound_is_far_worse_at_small_penalties() -> None:
+    problem = make_problem("logistic", n=200, d=5, lam=1e-7)
+    newton = Newton(problem, np.random.default_rng(0))
+    newton.start(np.zeros(problem.n), 0.0)
+    while newton.gap_estimate is None or newton.gap_estimate > 1e-6:
+        newton.visit(problem.n)
+    own, without = (df.certify(problem, newton.w, 0.0, alpha).gap for alpha in (newton.alpha, None))
+    assert own < 0.01 * without
+
+
+def test_the_sample_leaves_few_steps() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 8))
+    y = X @ rng.normal(size=8) + rng.logistic(size=20_000) > 0
+    problem = df.Problem(X, y, lam=1e-5)
+    assert Newton.sample_size(problem) == 2500
+
+    def steps(sample: bool) -> int:
+        newton = Newton(problem, np.random.default_rng(0))
+        newton.start(np.zeros(problem.n), 0.0)
+        newton.begins_on_sample = sample
+        count = 0
+        while newton.gap_estimate is None or newton.gap_estimate > 1e-6 * problem.at_zero:
+            newton.visit(problem.n)
+            count += 1
+        return count
+
+    assert steps(sample=True) < steps(sample=False)
+
+
+def test_conjugate_gradients_know_their_gap() -> None:
+    problem = make_problem("squared", n=60, d=8, lam=0.05, weights="random")
+    steps = ConjugateGradients(problem, np.random.default_rng(0))
+    steps.start(np.zeros(problem.n), 0.0)
+    for _ in range(4):
+        steps.visit(problem.n)
+        alpha, w, _ = steps.candidate()
+        assert w is not None
+        assert df.certify(problem, w, 0.0, alpha).gap == pytest.approx(steps.gap_estimate, rel=1e-9, abs=1e-18)
+
+
+# --- coordinate steps -----------------------------------------------------------------------------------------------
+
+
+@given(z=st.floats(-1e3, 1e3), y=st.sampled_from([-1.0, 1.0]), b=st.floats(0.0, 1.0), q=st.floats(1e-9, 1e9))
+def test_near_steps_are_near_and_inside(z: float, y: float, b: float, q: float) -> None:
+    near, kappa = builtin.near_step(builtin.LOGISTIC, 0.0, z, y, y * b, q)
+    exact = builtin.dual_step(builtin.LOGISTIC, 0.0, z, y, y * b, q)
+    assert 0.0 <= near * y <= 1.0
+    assert abs(near - exact) <= 0.1 * abs(exact - y * b) + 1e-15
+    assert kappa == pytest.approx(y * (b - 1.0 / (1.0 + math.exp(min(700.0, y * z)))), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [Permutations, Adaptive])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_drift_bounds_the_distance_from_the_sum(loss: str, kind: type) -> None:
+    """‖w − w(α)‖ against arithmetic of 60 digits: never above the bound, and the bound is small."""
+    problem = make_problem(loss, n=50, d=4, lam=1e-3, weights="random")
+    solver = kind(problem, np.random.default_rng(0))
+    solver.start(np.zeros(problem.n), 0.0)
+    for _ in range(30):
+        solver.begin_epoch()
+        solver.visit(problem.n)
+        solver.end_epoch()
+    with mp.workdps(60):
+        factor = 1 / (mp.mpf(problem.lam) * problem.n)
+        exact = [mp.mpf(float(a)) for a in solver.alpha]
+        sums = [
+            sum(a * mp.mpf(float(x)) for a, x in zip(exact, problem.X[:, j], strict=True)) for j in range(problem.d)
+        ]
+        far = mp.norm([mp.mpf(float(w)) - factor * total for w, total in zip(solver.w, sums, strict=True)])
+        assert far <= solver.drift
+    assert solver.drift < 1e-9 * np.linalg.norm(solver.w)
+
+
+def test_shares_are_what_the_lemma_says() -> None:
+    """On average n c|κ| / Σ c|κ| visits, none for a residual of zero, at most forty times the mean."""
+    rng = np.random.default_rng(0)
+    shares = rng.random(200) * (rng.random(200) < 0.5)
+    counts = np.zeros(200)
+    order = np.empty(200, dtype=np.int32)
+    for _ in range(2000):
+        filled = _share_out(shares, rng.random(), order)
+        assert 199 <= filled <= 200
+        counts += np.bincount(order[:filled], minlength=200)
+    assert np.all(counts[shares == 0] == 0)
+    assert np.allclose(counts / 2000, 200 * shares / shares.sum(), atol=0.05)
+    alone = np.zeros(200)
+    alone[3] = 1.0
+    assert _share_out(alone, 0.5, order) == 200
+    assert _share_out(np.zeros(200), 0.5, order) == 0
+
+
+def test_permutations_are_fair() -> None:
+    """Every element is as often in every place: a chi-square over 20,000 shuffles of six."""
+    rng = np.random.default_rng(0)
+    seen = np.zeros((6, 6))
+    for _ in range(20_000):
+        order = np.arange(6, dtype=np.int32)
+        shuffle(order, rng)
+        seen[np.arange(6), order] += 1
+    expected = 20_000 / 6
+    assert ((seen - expected) ** 2 / expected).sum() < 52.6  # 25 degrees of freedom, one in a thousand
+    same = [np.arange(50), np.arange(50)]
+    for order in same:
+        shuffle(order, np.random.default_rng(7))
+    assert np.array_equal(*same)
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+
+
+@numba.njit
+def _logarithms(x: np.ndarray, out: np.ndarray) -> None:
+    for i in range(x.size):
+        out[i] = vector_log(x[i])
+
+
+def test_the_logarithm_is_right_to_two_units() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([10.0 ** rng.uniform(-300, 300, 2000), 1 + rng.normal(size=2000) * 1e-3, [0.5, 1.0, 2.0]])
+    found = np.empty(x.size)
+    _logarithms(x, found)
+    with mp.workdps(40):
+        for value, log in zip(x, found, strict=True):
+            right = mp.log(mp.mpf(float(value)))
+            assert abs(mp.mpf(float(log)) - right) <= abs(right) * mp.mpf(2) ** -51

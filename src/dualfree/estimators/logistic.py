@@ -53,7 +53,7 @@ class LogisticRegression(CertifiedClassifier):
     random_state : int, RandomState or None, default=None
         Seed. The same seed gives the same bits.
     n_jobs : int, optional
-        Threads: for the models of "ovr", side by side, or for the passes of a multinomial model over the data.
+        Threads: for the models of "ovr", side by side, or for the rows of a single model, binary or multinomial.
     verbose : int, default=0
         Print a line at each evaluation of the gap.
 

@@ -40,7 +40,7 @@ class Ridge(CertifiedRegressor):
     random_state : int, RandomState or None, default=None
         Seed. The same seed gives the same bits.
     n_jobs : int, optional
-        Targets to fit side by side, in threads.
+        Threads: targets side by side, or the rows of a single one shared out.
     verbose : int, default=0
         Print a line at each evaluation of the gap.
 

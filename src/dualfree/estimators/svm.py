@@ -47,7 +47,7 @@ class LinearSVC(CertifiedClassifier):
     random_state : int, RandomState or None, default=None
         Seed. The same seed gives the same bits.
     n_jobs : int, optional
-        Models to fit side by side, in threads, where there are more than two classes.
+        Threads: models side by side where there are more than two classes, or the rows of a single one shared out.
     verbose : int, default=0
         Print a line at each evaluation of the gap.
 

@@ -137,7 +137,10 @@ class Auto(Solver):
         recent = self.history[max(1, self.since) :]
         if len(recent) < (2 if isinstance(self.active, Permutations) or self._is_far(gap) else _SETTLING):
             return
-        passes_before, gap_before = next(entry for entry in recent if entry[0] >= 0.5 * passes)
+        # gaps go up and down; the best ones tell the trend
+        passes_before = next(at for at, _ in recent if at >= 0.5 * passes)
+        gap_before = min(value for at, value in recent if at <= passes_before)
+        gap = min(value for _, value in recent)
         rate = math.log(gap_before / gap) / (passes - passes_before) if passes > passes_before else 0.0
         left = math.log(gap / max(target, 1e-15 * self.problem.at_zero)) / rate if rate > 0 else math.inf
         if isinstance(self.active, InteriorPoint):

@@ -77,8 +77,8 @@ def fits(client: Client, data: Resident, repeats: int) -> list[dict[str, Any]]:
     for level, repeat in itertools.product(LEVELS, range(repeats)):
         rows.append({"kind": "cluster", "level": level, "repeat": repeat, **asdict(on_cluster(client, data, level))})
         if alone:
-            seconds = in_worker(client, data, level)
-            rows.append({"kind": "solve", "level": level, "repeat": repeat, "seconds": seconds})
+            seconds, cpu = in_worker(client, data, level)
+            rows.append({"kind": "solve", "level": level, "repeat": repeat, "seconds": seconds, "cpu_seconds": cpu})
     return rows
 
 
@@ -91,8 +91,8 @@ def peer(client: Client, data: Resident, limit: float) -> list[dict[str, Any]]:
         try:
             for tried in scale_peer.attempts(client, data, solver, limit):
                 distance = (primal(client, data, tried.w) - best.dual) / math.log(2.0)
-                row = {"kind": kind, "rounds": tried.iterations, "seconds": tried.seconds, "gap": distance}
-                rows.append(row)
+                used = {"rounds": tried.iterations, "seconds": tried.seconds, "cpu_seconds": tried.cpu_seconds}
+                rows.append({"kind": kind, "gap": distance, **used})
                 _say(f"  {kind}, {tried.iterations} iterations: {tried.seconds:.2f} s, suboptimality {distance:.1e}")
                 if distance <= min(LEVELS):
                     break
@@ -113,7 +113,7 @@ def measure(arguments: argparse.Namespace, results: Results) -> None:
     for count in arguments.workers:
         _say(f"{count} worker{'s' if count > 1 else ''}")
         with workers(count) as client:
-            if count > 1:
+            if count > 1 and not arguments.no_calibration:
                 for entries, d in calibration:
                     one(client, Synthetic(entries, d), count, arguments, results, calibrate=True)
             for data in sets:
@@ -171,6 +171,7 @@ def main(given: list[str] | None = None) -> None:
     parser.add_argument("--repeats", type=_whole, default=3, help="fits of each kind; large data are fitted once")
     parser.add_argument("--peer-workers", type=_whole, default=2, help="workers with which dask-ml is run; 0 for never")
     parser.add_argument("--peer-seconds", type=float, default=60.0, help="no more iterations after a fit this long")
+    parser.add_argument("--no-calibration", action="store_true", help="leave out the rounds for the cost model alone")
     parser.add_argument("--quick", action="store_true", help="small data, 1 and 2 workers")
     parser.add_argument("--fresh", action="store_true", help="forget what --out holds")
     parser.add_argument("--report", action="store_true", help="run nothing; print what --out holds")

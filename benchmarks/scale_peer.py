@@ -7,7 +7,6 @@ whatever the setting; with those of `sparse` while it standardises. So it gets `
 from __future__ import annotations
 
 import importlib.util
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from distributed import Client, wait
 
 from dualfree.distributed import Block
 
-from .scale_measure import Resident
+from .scale_measure import Resident, Stopwatch
 
 ITERATIONS = {"lbfgs": (10, 30, 100, 300), "admm": (3, 10, 30, 100)}
 PACKAGES = ("dask-ml", "dask-glm", "sparse")
@@ -35,6 +34,7 @@ class Attempt:
 
     iterations: int
     seconds: float
+    cpu_seconds: float
     w: np.ndarray
 
 
@@ -52,10 +52,10 @@ def attempts(client: Client, data: Resident, solver: str, limit: float) -> Itera
         model = LogisticRegression(
             penalty="l2", C=1.0, tol=0.0, fit_intercept=False, solver=solver, max_iter=iterations, solver_kwargs=options
         )
-        began = time.perf_counter()
+        clock = Stopwatch(client)
         model.fit(X, y)
-        seconds = time.perf_counter() - began
-        yield Attempt(iterations, seconds, np.asarray(model.coef_))
+        seconds, cpu_seconds = clock.read()
+        yield Attempt(iterations, seconds, cpu_seconds, np.asarray(model.coef_))
         if seconds > limit:
             return
 

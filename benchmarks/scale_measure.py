@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,12 @@ def workers(count: int) -> Iterator[Client]:
     """So many worker processes on this machine, each with one thread, and their client."""
     with (
         LocalCluster(
-            n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -83,8 +89,8 @@ class Measured:
 
     `seconds` is the whole call, from rows that lie on the workers as they were read to the certified weights. Of it,
     `round_seconds` and `evaluation_seconds` went to rounds and certificates. `cpu_seconds` is what client, scheduler and
-    workers computed meanwhile, all together: other programs on the machine change it little. `n_bytes` are vectors, by their size;
-    `wire_bytes` is what went over the loopback device meanwhile (None where the system does not say).
+    workers computed meanwhile, all together: other programs on the machine change it little. `n_bytes` are vectors,
+    by their size; `wire_bytes` is what went over the loopback device meanwhile (None where the system does not say).
     """
 
     seconds: float

@@ -88,17 +88,22 @@ def peer(client: Client, data: Resident, limit: float) -> list[dict[str, Any]]:
     rows = []
     for solver in scale_peer.ITERATIONS:
         kind = f"dask-ml {solver}"
-        try:
-            for tried in scale_peer.attempts(client, data, solver, limit):
-                distance = (primal(client, data, tried.w) - best.dual) / math.log(2.0)
-                used = {"rounds": tried.iterations, "seconds": tried.seconds, "cpu_seconds": tried.cpu_seconds}
-                rows.append({"kind": kind, "gap": distance, **used})
-                _say(f"  {kind}, {tried.iterations} iterations: {tried.seconds:.2f} s, suboptimality {distance:.1e}")
-                if distance <= min(LEVELS):
-                    break
-        except Exception as error:  # whatever a peer raises is a result, not the end of the benchmark
-            _say(f"  {kind} failed: {type(error).__name__}: {error}")
-            rows.append({"kind": kind, "error": f"{type(error).__name__}: {error}"[:500]})
+        tries = scale_peer.attempts(client, data, solver, limit)
+        while True:
+            try:
+                tried = next(tries, None)
+            except Exception as error:  # whatever a peer raises is a result, not the end of the benchmark
+                _say(f"  {kind} failed: {type(error).__name__}: {error}")
+                rows.append({"kind": kind, "error": f"{type(error).__name__}: {error}"[:500]})
+                break
+            if tried is None:
+                break
+            distance = (primal(client, data, tried.w) - best.dual) / math.log(2.0)
+            used = {"rounds": tried.iterations, "seconds": tried.seconds, "cpu_seconds": tried.cpu_seconds}
+            rows.append({"kind": kind, "gap": distance, **used})
+            _say(f"  {kind}, {tried.iterations} iterations: {tried.seconds:.2f} s, suboptimality {distance:.1e}")
+            if distance <= min(LEVELS):
+                break
     return rows
 
 

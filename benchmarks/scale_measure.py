@@ -155,7 +155,8 @@ def _solve_locally(block: Block, lam: float, tol: float) -> tuple[float, float]:
 
 def primal(client: Client, data: Resident, w: np.ndarray) -> float:
     """Return P(w), summed on the workers."""
-    sums = client.gather(client.map(_losses, data.futures, w=np.asarray(w), pure=False))
+    sent = client.scatter(w, broadcast=True, hash=False)
+    sums = client.gather([client.submit(_losses, block, sent, pure=False) for block in data.futures])
     return sum(sums) / data.rows + data.lam / 2 * float(w @ w)
 
 

@@ -72,9 +72,9 @@ def fit(measured: Sequence[Rounds]) -> Constants:
 
 
 def growth(partitions: Sequence[int], rounds: Sequence[int]) -> float:
-    """Return the exponent e of rounds ∝ K^e, by least squares on the logarithms; 0 where there is but one K."""
+    """Return the exponent e of rounds ∝ K^e, by least squares on the logarithms."""
     if len(set(partitions)) < 2:
-        return 0.0
+        raise ValueError("partitions must hold at least two numbers; one says nothing of growth.")
     return float(np.polyfit(np.log(partitions), np.log(rounds), 1)[0])
 
 

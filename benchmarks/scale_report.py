@@ -178,6 +178,9 @@ def _prediction(frame: pd.DataFrame, constants: Constants) -> str:
     fits = frame[(frame.kind == "cluster") & (frame.workers > 1)]
     for (name, level), same in fits.groupby(["set", "level"]):
         middle = same.groupby("workers").median(numeric_only=True)
+        if len(middle) < 2:
+            lines.append(f"{name}, gap {level:g}: one K > 1 was measured, which says nothing of how rounds grow.")
+            continue
         exponent = growth(list(middle.index), list(middle.rounds))
         most = middle.index.max()
         rounds = middle.rounds[most] * (_TARGET.workers / most) ** exponent

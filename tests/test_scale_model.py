@@ -52,7 +52,8 @@ def test_too_few_rounds_are_a_sentence():
 def test_growth_is_the_exponent():
     assert growth([1, 2, 4, 8], [10, 20, 40, 80]) == pytest.approx(1.0)
     assert growth([2, 4, 8], [7, 7, 7]) == pytest.approx(0.0)
-    assert growth([4], [7]) == 0.0
+    with pytest.raises(ValueError, match="at least two"):
+        growth([4], [7])
 
 
 def test_a_prediction_adds_up_by_hand():

@@ -89,7 +89,7 @@ class Measured:
 
     `seconds` is the whole call, from rows that lie on the workers as they were read to the certified weights. Of it,
     `round_seconds` and `evaluation_seconds` went to rounds and certificates. `cpu_seconds` is what client, scheduler and
-    workers computed meanwhile, all together: other programs on the machine change it little. `n_bytes` are vectors,
+    workers computed meanwhile, all together: other programs disturb it less than the clock. `n_bytes` are vectors,
     by their size; `wire_bytes` is what went over the loopback device meanwhile (None where the system does not say).
     """
 

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 DATA_DIR ?= data
 
-.PHONY: demo test test-slow test-browser fuzz lint bench bench-quick bench-engine docs clean help
+.PHONY: demo test test-slow test-browser fuzz lint bench bench-quick bench-engine bench-scale docs clean help
 
 help:
 	@echo "make demo          fit a bundled data set with every solver; writes demo_output/"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench         the same on the full grid, with intercept, float32 and all threads, too (hours)"
 	@echo "make docs          the documentation as a web site in site/"
 	@echo "make bench-engine  speed and memory of the engine; needs DATA_DIR=folder with rcv1_subsets.npz"
+	@echo "make bench-scale   rounds, bytes and seconds on 1 to 8 worker processes, and the cost model; DATA_DIR as above"
 
 demo: .venv-demo/.ready
 	.venv-demo/bin/dualfree demo --out demo_output
@@ -51,6 +52,9 @@ bench: .venv-bench/.ready
 
 bench-engine: .venv-bench/.ready
 	.venv-bench/bin/python benchmarks/engine.py --data-dir $(DATA_DIR)
+
+bench-scale: .venv-bench/.ready
+	.venv-bench/bin/python -m benchmarks.scale --data-dir $(DATA_DIR)
 
 docs: .venv-docs/.ready
 	.venv-docs/bin/mkdocs build

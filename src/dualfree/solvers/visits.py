@@ -11,7 +11,7 @@ from ..losses.calls import exact_step, near_step
 from ..rows import row_add, row_dot, row_prefetch
 
 # Rows are asked for so many visits before their turn.
-_AHEAD = 3
+_AHEAD = 5
 
 
 @device

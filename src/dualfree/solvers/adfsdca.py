@@ -28,6 +28,8 @@ _ENTRIES_PER_CALL = 1 << 25
 
 # A row's leaf costs two walks up the trees; below this part of n that is cheaper than forming all of them.
 _FEW = 32
+# Slopes are formed for so many rows at a time, in the first-level cache.
+_AT_A_TIME = 512
 
 
 class AdfSdca(Solver):
@@ -47,7 +49,7 @@ class AdfSdca(Solver):
             self.entries_per_visit = float(problem.nnz)
         a, self.c = lemma_scales(problem, self.extra)
         self.ratios = np.divide(a, self.c**2, out=np.zeros(problem.n), where=a > 0)  # a κ² = (a/c²) (c κ)²
-        self.margins, self.kappa = np.empty(problem.n), np.empty(problem.n)
+        self.margins = np.empty(problem.n)
         self.changed = np.zeros(problem.n, dtype=np.int32 if problem.n < 2**31 else np.int64)
         self.weights, self.levels = new_tree(problem.n)
         self.squares, _ = new_tree(problem.n)
@@ -74,7 +76,6 @@ class AdfSdca(Solver):
             self.w,
             self.offset,
             self.margins,
-            self.kappa,
             self.weights,
             self.squares,
             self.in_order,
@@ -105,7 +106,6 @@ def _visit(
     w: Any,
     offset: Any,
     margins: Any,
-    kappa: Any,
     weights: Any,
     squares: Any,
     in_order: Any,
@@ -132,7 +132,7 @@ def _visit(
         count, touched = _spread(rows, columns, i, scale * delta, margins, changed)
         entries += touched
         if count < 0 or extra > 0.0:
-            _refresh(loss, y, s, alpha, c, ratios, offset[0], margins, kappa, weights, squares, in_order, levels)
+            _refresh(loss, y, s, alpha, c, ratios, offset[0], margins, weights, squares, in_order, levels)
         else:
             if not in_order[0]:
                 for k in range(alpha.size):
@@ -163,13 +163,12 @@ def _refresh_all(
     w: Any,
     offset: Any,
     margins: Any,
-    kappa: Any,
     weights: Any,
     squares: Any,
     in_order: Any,
     levels: Any,
 ) -> None:
-    _refresh(loss, y, s, alpha, c, ratios, offset[0], margins, kappa, weights, squares, in_order, levels)
+    _refresh(loss, y, s, alpha, c, ratios, offset[0], margins, weights, squares, in_order, levels)
 
 
 @device
@@ -182,25 +181,29 @@ def _refresh(
     ratios: Any,
     offset: float,
     margins: Any,
-    kappa: Any,
     weights: Any,
     squares: Any,
     in_order: Any,
     levels: Any,
 ) -> None:
     """Residuals and leaves c_k |κ_k| of all rows, and Σ a_k κ_k²; short loops, so that the compiler vectorises them."""
-    loss_slopes(loss, margins, offset, y, s, kappa)
-    squares[-1] = _weigh(alpha, c, ratios, kappa, weights)
+    slopes = np.empty(_AT_A_TIME)
+    total = 0.0
+    for first in range(0, alpha.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, alpha.size)
+        loss_slopes(loss, margins[first:last], offset, y[first:last], s[first:last], slopes[: last - first])
+        total += _weigh(alpha[first:last], c[first:last], ratios[first:last], slopes, weights[first:last])
+    squares[-1] = total
     in_order[0] = False  # only the sum of the squares is known, not their tree
     build(weights, levels)
 
 
 @device(reassociate=True)
-def _weigh(alpha: Any, c: Any, ratios: Any, kappa: Any, weights: Any) -> float:
+def _weigh(alpha: Any, c: Any, ratios: Any, slopes: Any, weights: Any) -> float:
     """Set the leaves c_k |κ_k|, given s_k φ'_k; return Σ a_k κ_k²."""
     total = 0.0
     for k in range(alpha.size):
-        weights[k] = c[k] * abs(kappa[k] + alpha[k])
+        weights[k] = c[k] * abs(slopes[k] + alpha[k])
         total += ratios[k] * weights[k] * weights[k]
     return total
 

@@ -42,6 +42,7 @@ _MANY_PASSES = 5
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _TOO_MANY_PASSES = 100
+_NEAR = 1e-4
 _SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
 # and for an entry. A pass in the order of the rows: for an entry. A Newton step: besides the Hessian.
@@ -148,11 +149,16 @@ class Auto(Solver):
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
                 self._change(Permutations)
                 self.settled = True
-        elif self._second_order_is_cheaper(left, passes, gap):
+        elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
             self._change(InteriorPoint if InteriorPoint.suits(self.problem) else Newton, afresh=self._is_far(gap))
             self.settled = isinstance(self.active, Newton) and not isinstance(self.active, InteriorPoint)
         elif isinstance(self.active, Permutations) and left > _MANY_PASSES:
             self._change(Adaptive)
+
+    def _all_digits_are_wanted(self, gap: float, target: float) -> bool:
+        """Whether tol is 0 and Newton's method, the only one that gets there, can take over from a point that is near."""
+        problem = self.problem
+        return target <= 0.0 and Newton.suits(problem) and Newton.direct(problem) and gap < _NEAR * problem.at_zero
 
     def _is_far(self, gap: float) -> bool:
         return gap > _FAR * self.problem.at_zero

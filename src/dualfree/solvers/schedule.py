@@ -8,8 +8,10 @@ from ..certificate import Certificate
 from ..trace import Trace
 
 # A gap that no evaluation improves any more is at the precision of the iteration itself.
-_STALL_EVALUATIONS = 12
+_STALL_EVALUATIONS = 8
 _STALL_RELATIVE_GAP = 1e-10
+# So small a gap is of no consequence for anything in double precision: ‖w − w*‖ is below its last digit.
+_NOTHING_LEFT = 1e-22
 # A gap that has shrunk to less than this part since the last evaluation is on its way, however much of it is rounding.
 _STILL_IMPROVING = 0.1
 
@@ -32,6 +34,8 @@ def next_evaluation(trace: Trace, epoch: int, target: float, farthest: float = 0
 def stalled(certificate: Certificate, trace: Trace, epoch: int) -> bool:
     """Whether the evaluation that ended the trace shows that what is left of the gap is rounding error."""
     gap = certificate.gap
+    if certificate.relative_gap < _NOTHING_LEFT and epoch > 0:
+        return True
     small = certificate.relative_gap < _STALL_RELATIVE_GAP
     rounded = math.isfinite(gap) and certificate.rounding >= 0.5 * gap and epoch > 0
     gaps = [entry.gap for entry in trace]

@@ -122,6 +122,40 @@ def test_an_error_in_one_thread_reaches_the_caller() -> None:
         threads.each(fails)
 
 
+@pytest.mark.parametrize("failing", [0, 1])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_nobody_waits_for_a_thread_that_does_not_come(
+    failing: int, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread fails before its first meeting, as with a Ctrl-C at the wrong moment; the others end, the error is told."""
+    problem = make_problem("logistic", n=100, d=5)
+    call = together._Job.__call__
+
+    def fails(self: together._Job) -> Any:
+        if self.arguments[1] == failing:
+            raise error
+        return call(self)
+
+    monkeypatch.setattr(together._Job, "__call__", fails)
+    outcome: list[BaseException] = []
+
+    def run() -> None:
+        steps = Permutations(problem, np.random.default_rng(0))
+        with team.Team(problem, 3) as steps.team:
+            steps.start(np.zeros(problem.n), 0.0)
+            try:
+                steps.begin_epoch()
+                steps.visit(problem.n)
+            except error as caught:
+                outcome.append(caught)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(timeout=60)
+    assert not thread.is_alive()
+    assert len(outcome) == 1
+
+
 @numba.njit(nogil=True)
 def _count_together(arrivals: Any, own: int, rounds: int, counts: Any) -> int:
     """Raise one's own count and compare with the others' between two meetings; return how often they differed."""

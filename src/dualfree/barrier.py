@@ -5,6 +5,9 @@ awake. Each thread has a number of its own, on a cache line of its own, which on
 To meet is to raise one's own number and to read the others' until all have come as far. Writes are released and reads
 acquired, so that everything a thread wrote before the meeting is seen by all after it. A thread that waits long offers its
 core to others.
+
+Should a thread not come (an error, or Ctrl-C before it began), nobody may wait for it for ever: `abandon` makes every meeting
+end at once, with False.
 """
 
 from __future__ import annotations
@@ -27,8 +30,13 @@ _offer_core = types.ExternalFunction("sched_yield" if os.name == "posix" else "S
 
 
 def meeting_point(size: int) -> Array:
-    """Return what `size` threads need in order to meet."""
-    return np.zeros((size, _SLOT), dtype=np.int64)
+    """Return what `size` threads need in order to meet: a row for each, and one that says whether it is abandoned."""
+    return np.zeros((size + 1, _SLOT), dtype=np.int64)
+
+
+def abandon(arrivals: Array) -> None:
+    """End all meetings, those that threads wait in and those to come."""
+    arrivals[-1, 0] = 1
 
 
 @intrinsic
@@ -55,14 +63,19 @@ def _acquire(typing_context: Any, address: Any) -> Any:
 
 
 @device
-def meet(arrivals: Any, own: int) -> None:
-    """Wait until all threads have come here as often as this one."""
+def meet(arrivals: Any, own: int) -> bool:
+    """Wait until all threads have come here as often as this one; False if the meetings were abandoned instead."""
+    size = arrivals.shape[0] - 1
     times = arrivals[own, 0] + 1
     _release(np.uintp(arrivals.ctypes.data + own * _SLOT * 8), times)
-    for other in range(arrivals.shape[0]):
+    given_up = np.uintp(arrivals.ctypes.data + size * _SLOT * 8)
+    for other in range(size):
         address = np.uintp(arrivals.ctypes.data + other * _SLOT * 8)
         waited = 0
         while _acquire(address) < times:
+            if _acquire(given_up) != 0:
+                return False
             waited += 1
             if waited >= _SPINS:
                 _offer_core()
+    return True

@@ -8,8 +8,8 @@ part, always in the same order: the same number of threads gives the same bits.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -66,13 +66,28 @@ class Team:
         if self.pool is not None:
             self.pool.shutdown()
 
-    def run(self, jobs: list[Callable[[], T]]) -> list[T]:
-        """Run the jobs side by side, the first in the caller's thread; return what they return, in their order."""
+    def run(self, jobs: Sequence[Callable[[], T]], give_up: Callable[[], None] = lambda: None) -> list[T]:
+        """Run the jobs side by side, the first in the caller's thread; return what they return, in their order.
+
+        `give_up` is called when one of them fails or the caller is interrupted, so that the others do not wait for it.
+        """
         if self.pool is None:
             return [job() for job in jobs]
-        others = [self.pool.submit(job) for job in jobs[1:]]
+
+        def guarded(job: Callable[[], T]) -> T:
+            try:
+                return job()
+            except BaseException:
+                give_up()
+                raise
+
+        others: list[Future[T]] = []
         try:
+            others += (self.pool.submit(guarded, job) for job in jobs[1:])
             first = jobs[0]()
+        except BaseException:
+            give_up()
+            raise
         finally:
             rest = [other.result() for other in others]  # a Ctrl-C must not leave a thread writing to shared arrays
         return [first, *rest]

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._checks import Array
 from .._jit import device, kernel
-from ..barrier import meet, meeting_point
+from ..barrier import abandon, meet, meeting_point
 from ..sampling.permutation import mixed
 from ..team import Team
 from .visits import steps
@@ -42,8 +42,10 @@ class Together:
         dealt, starts = _deal(order, size, seed)
         windows = max(1, min(_WINDOWS, order.size // (size * _LEAST_VISITS)))
         moves = np.zeros((size, 16))  # of the offset; each thread's on cache lines of its own
-        state = (self.copies, self.bases, moves, meeting_point(size), self.sigma)
-        found = self.team.run([_Job(data, k, windows, dealt, starts, alpha, w, offset[0], *state) for k in range(size)])
+        arrivals = meeting_point(size)
+        state = (self.copies, self.bases, moves, arrivals, self.sigma)
+        jobs = [_Job(data, k, windows, dealt, starts, alpha, w, offset[0], *state) for k in range(size)]
+        found = self.team.run(jobs, give_up=lambda: abandon(arrivals))
         self.sigma, offset[0] = found[0][1], found[0][2]
         return sum(squares for squares, _, _ in found)
 
@@ -95,13 +97,15 @@ def _windows(
         _, gained = steps(rows, loss, y, s, v, scale * sigma, extra, False, dealt[first:last], alpha, copy, here)
         squares += gained
         moves[own, 0] = here[0] - offset
-        meet(arrivals, own)
+        if not meet(arrivals, own):
+            return squares, sigma, offset  # the run ends: w is of no use any more, α is
         # every thread finds the same sums for itself: nobody writes what another one reads
         together, apart = _put_together(copies, 1.0 / sigma, base, total)
         moved = 0.0
         for k in range(size):
             moved += moves[k, 0]
-        meet(arrivals, own)
+        if not meet(arrivals, own):
+            return squares, sigma, offset
         copy[:] = base
         offset += moved / sigma
         if apart > 0.0:

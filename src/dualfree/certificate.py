@@ -170,8 +170,8 @@ def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None)
         return bound_gap(problem, vector, b, feasible, balance, z, KnownWeights(sums, error), scratch, final=True)
 
 
-def at_zero_weights(problem: Problem, b: float) -> Certificate:
-    """Certify w = 0 with α = 0: no built-in loss is negative and each has φ*(0) = 0, so D(0) = 0 and the gap is P(0, b)."""
+def at_zero_weights(problem: Problem) -> Certificate:
+    """Certify w = 0 and the best b with α = 0: built-in losses are not negative and have φ*(0) = 0, so the gap is P(0)."""
     primal = problem.at_zero
     rounding = (problem.n + 64.0) * _EPS * primal  # the sum of n terms, all of one sign
     gap = primal + rounding

@@ -207,7 +207,8 @@ class Problem:
     @property
     def at_zero(self) -> float:
         """P(0), the objective at w = 0 (at the best intercept, where there is one)."""
-        if self._at_zero is None and self.even_at_zero:
+        alike = self.loss.builtin_id is not None and self.loss.task == "classification"  # φ(0; 1) = φ(0; −1)
+        if self._at_zero is None and alike and not self.fit_intercept:
             self._at_zero = float(self.loss(0.0, 1.0)) * float(self.sample_weight.sum()) / self.n
         if self._at_zero is None and isinstance(self.loss, Squared) and not self.fit_intercept:
             self._at_zero = 0.5 * float(np.einsum("i,i,i->", self.sample_weight, self.y, self.y)) / self.n
@@ -216,11 +217,6 @@ class Problem:
             b = self.best_intercept(z) if self.fit_intercept else 0.0
             self._at_zero = loss_sum(self.loss.compiled, z, b, self.y, self.sample_weight) / self.n
         return self._at_zero
-
-    @property
-    def even_at_zero(self) -> bool:
-        """Whether all rows are alike at w = 0: a built-in loss of classification (φ(0; 1) = φ(0; −1)) and no intercept."""
-        return self.loss.builtin_id is not None and self.loss.task == "classification" and not self.fit_intercept
 
     # --- the two objectives and their link --------------------------------------------------------------------------
 

@@ -134,8 +134,10 @@ class LocalSums:
                 self.unit,
             )
 
-        # a sum of a few sums: the slack of n ε that a certificate adds covers their addition
-        return GapTerms(*map(sum, zip(*self.team.each(one), strict=True))), self._imbalance()
+        terms = GapTerms(*map(sum, zip(*self.team.each(one), strict=True)))
+        # adding up the threads' sums is rounded as well; the other terms have a slack of n ε in a certificate
+        rounded = terms.primal_error + self.team.size * EPS * abs(terms.primal)
+        return terms._replace(primal_error=rounded), self._imbalance()
 
     def _imbalance(self) -> Imbalance:
         excess, k, reach = self.balance

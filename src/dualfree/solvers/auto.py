@@ -88,6 +88,7 @@ class Auto(Solver):
     def end_epoch(self) -> None:
         """Pass on to the active method."""
         self.active.end_epoch()
+        self._count()
 
     @property
     def visits_per_call(self) -> int:
@@ -132,7 +133,7 @@ class Auto(Solver):
             return  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
         self.history.append((passes, gap))
-        if self.settled or len(self.history) < 3 or not gap > target:
+        if self.settled or not gap > target:
             return
         # The first gap of all says nothing of the rate (one epoch takes most of it away), nor do those of another phase.
         recent = self.history[max(1, self.since) :]

@@ -15,6 +15,7 @@ from .._checks import Array
 from ..losses import Squared
 from ..problem import Problem
 from .base import Solver
+from .linear_cg import LinearCg
 from .newton import add_rows, hessian_diagonal, hessian_product
 
 _STEPS_PER_EPOCH = 4
@@ -41,20 +42,16 @@ class ConjugateGradients(Solver):
         self.w = self.point[:d]
         if problem.fit_intercept:
             self.point[d] = intercept
-        self.diagonal = np.empty(size)
-        hessian_diagonal(
-            problem.rows, problem.sample_weight, problem.fit_intercept, problem.lam, problem.n, self.diagonal
-        )
+        diagonal = np.empty(size)
+        hessian_diagonal(problem.rows, problem.sample_weight, problem.fit_intercept, problem.lam, problem.n, diagonal)
         self._set_dual()
-        self.residual = np.zeros(size)
-        add_rows(problem.rows, self.alpha, self.residual[:d])
+        residual = np.zeros(size)  # −∇P
+        add_rows(problem.rows, self.alpha, residual[:d])
         if problem.fit_intercept:
-            self.residual[d] = self.alpha.sum()
-        self.residual /= problem.n
-        self.residual[:d] -= problem.lam * self.w
-        self.scaled = self.residual / self.diagonal
-        self.search = self.scaled.copy()
-        self.energy = float(self.residual @ self.scaled)
+            residual[d] = self.alpha.sum()
+        residual /= problem.n
+        residual[:d] -= problem.lam * self.w
+        self.solution = LinearCg(self.point, residual, diagonal)
         self.rows_touched += 3 * problem.n
         self._estimate()
 
@@ -68,7 +65,7 @@ class ConjugateGradients(Solver):
         self.alpha *= problem.sample_weight
 
     def _estimate(self) -> None:
-        part = self.residual[: self.problem.d]
+        part = self.solution.residual[: self.problem.d]
         self.gap_estimate = float(part @ part) / (2.0 * self.problem.lam)
 
     @property
@@ -78,18 +75,10 @@ class ConjugateGradients(Solver):
 
     def visit(self, count: int) -> None:
         """Make one step."""
-        if not self.energy > 0.0:
+        if not self.solution.energy > 0.0:
             return
-        problem = self.problem
-        product = hessian_product(self.team, problem.sample_weight, self.search)
-        step = self.energy / float(self.search @ product)
-        self.point += step * self.search
-        self.residual -= step * product
-        np.divide(self.residual, self.diagonal, out=self.scaled)
-        before, self.energy = self.energy, float(self.residual @ self.scaled)
-        self.search *= self.energy / before
-        self.search += self.scaled
-        self.rows_touched += problem.n
+        self.solution.step(lambda vector: hessian_product(self.team, self.problem.sample_weight, vector))
+        self.rows_touched += self.problem.n
         self._estimate()
 
     def end_epoch(self) -> None:

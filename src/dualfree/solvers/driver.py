@@ -194,8 +194,9 @@ class Run:
             return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
         feasible, weights = self.spare
         if self.epoch == 0 and not alpha.any() and problem.loss.builtin_id is not None:
-            feasible[:], weights[:], b = 0.0, 0.0, self._best_intercept_at(0.0)
-            certificate = at_zero_weights(problem, b)
+            feasible[:], weights[:], self.z[:] = 0.0, 0.0, 0.0
+            b = self._best_intercept()
+            certificate = at_zero_weights(problem)
             absolute_residuals(problem.loss.compiled, self.z, b, problem.y, problem.sample_weight, feasible)
         else:
             certificate, b = self._certify_candidate(alpha, w, b, feasible, weights)
@@ -262,8 +263,8 @@ class Run:
                 self.solver.team.margins_into(weights, self.z)
             return self._certify(weights, b, feasible, balance, known)
 
-    def _best_intercept_at(self, margin: float) -> float:
-        self.z[:] = margin
+    def _best_intercept(self) -> float:
+        """The best b for the margins in z."""
         return self.problem.best_intercept(self.z, self.guess_b) if self.problem.fit_intercept else 0.0
 
     @property
@@ -286,7 +287,7 @@ class Run:
     ) -> tuple[Certificate, float]:
         problem = self.problem
         if b is None:
-            b = problem.best_intercept(self.z, self.guess_b) if problem.fit_intercept else 0.0
+            b = self._best_intercept()
         self.guess_b = b
         certificate = bound_gap(
             problem,

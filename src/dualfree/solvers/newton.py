@@ -18,6 +18,7 @@ is worse by up to the condition number; with it, a run at small λ would have to
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from ..team import Part, Team
 from .base import Solver
+from .linear_cg import LinearCg
 from .prox_sdca import Permutations
 
 # The Hessian may take this many bytes; d up to 2048.
@@ -204,27 +206,17 @@ class Newton(Solver):
         problem = self.problem
         diagonal = np.empty(gradient.size)
         hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
-        x = np.zeros(gradient.size)
-        residual = -gradient
-        scaled = residual / diagonal
-        search = scaled.copy()
-        energy = first = float(residual @ scaled)
+        solution = LinearCg(np.zeros(gradient.size), -gradient, diagonal)
+        first = solution.energy
         self.first_energy = max(self.first_energy, first)
         enough = first * min(0.1, np.sqrt(first / self.first_energy)) ** 2 if first > 0 else 0.0
         for _ in range(_CG_STEPS):
-            if not energy > enough:
+            if not solution.energy > enough:
                 break
-            product = hessian_product(self.team, curvatures, search)
+            solution.step(lambda vector: hessian_product(self.team, curvatures, vector))
             self.rows_touched += problem.n
-            step = energy / float(search @ product)
-            x += step * search
-            residual -= step * product
-            np.divide(residual, diagonal, out=scaled)
-            before, energy = energy, float(residual @ scaled)
-            search *= energy / before
-            search += scaled
-        self.unsolved = residual
-        return x
+        self.unsolved = solution.residual
+        return solution.point
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
@@ -266,12 +258,9 @@ def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hes
     d, loss, y, s = problem.d, problem.loss.compiled, problem.y, problem.sample_weight
     gradient = np.zeros(d + problem.fit_intercept)
     if with_hessian and is_narrow(problem) and not problem.fit_intercept:
-        hessian, X = np.zeros((d, d)), problem.rows[0]
-        per_block = max(1, _BLOCK_BYTES // (8 * d))
+        hessian = np.zeros((d, d))
         plain = isinstance(problem.loss, Squared) and s.min() == s.max()
-        for first in range(0, problem.n, per_block):  # both sums of a block while it is in the cache
-            part = slice(first, min(first + per_block, problem.n))
-            block = X[part].astype(np.float64, copy=False)
+        for part, block in _narrow_blocks(problem):  # both sums of a block while it is in the cache
             _slopes_into(loss, margins[part], b, y[part], s[part], out[part])
             gradient += out[part] @ block
             curvatures_into(loss, margins[part], b, y[part], s[part], out[part])
@@ -290,6 +279,14 @@ def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hes
 def is_narrow(problem: Problem) -> bool:
     """Whether X is dense with few columns; a general product is then faster than a symmetric one."""
     return len(problem.rows) == 1 and problem.d <= _NARROW
+
+
+def _narrow_blocks(problem: Problem) -> Iterator[tuple[slice, Array]]:
+    """Where a block of rows is, and the block in double precision, small enough to stay in the cache."""
+    per_block = max(1, _BLOCK_BYTES // (8 * problem.d))
+    for first in range(0, problem.n, per_block):
+        part = slice(first, min(first + per_block, problem.n))
+        yield part, problem.rows[0][part].astype(np.float64, copy=False)
 
 
 def sum_in_order(parts: list[Array]) -> Array:
@@ -332,10 +329,8 @@ def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
     """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
     rows, (n, d) = problem.rows, (problem.n, problem.d)
     if is_narrow(problem):
-        per_block = max(1, _BLOCK_BYTES // (8 * d))
-        for first in range(0, n, per_block):
-            block = rows[0][first : first + per_block].astype(np.float64, copy=False)
-            hessian += block.T @ (block * curvatures[first : first + per_block, None])
+        for part, block in _narrow_blocks(problem):
+            hessian += block.T @ (block * curvatures[part, None])
         return
     per_block = max(1, _BLOCK_BYTES // (8 * d), d // 2)
     block = np.empty((min(per_block, n), d))

@@ -20,7 +20,7 @@ from .._jit import device, kernel
 from ..barrier import abandon, meet, meeting_point
 from ..sampling.permutation import mixed
 from ..team import Team
-from .visits import steps
+from .visits import visit_rows
 
 _WINDOWS = 4
 _LEAST_VISITS = 256
@@ -94,7 +94,7 @@ def _windows(
         count = starts[own + 1] - starts[own]
         first, last = starts[own] + count * window // windows, starts[own] + count * (window + 1) // windows
         here[0] = offset
-        _, gained = steps(rows, loss, y, s, v, scale * sigma, extra, False, dealt[first:last], alpha, copy, here)
+        _, gained = visit_rows(rows, loss, y, s, v, scale * sigma, extra, False, dealt[first:last], alpha, copy, here)
         squares += gained
         moves[own, 0] = here[0] - offset
         if not meet(arrivals, own):

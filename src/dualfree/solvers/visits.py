@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import device, kernel
+from .._jit import kernel
 from ..losses.calls import exact_step, near_step
 from ..rows import row_add, row_dot, row_prefetch
 
@@ -14,8 +14,8 @@ from ..rows import row_add, row_dot, row_prefetch
 _AHEAD = 5
 
 
-@device
-def steps(
+@kernel
+def visit_rows(
     rows: Any,
     loss: Any,
     y: Any,
@@ -49,22 +49,3 @@ def steps(
             travelled += abs(scale * delta) * np.sqrt(v[i])
             squares += delta * delta
     return travelled, squares
-
-
-@kernel
-def visit_rows(
-    rows: Any,
-    loss: Any,
-    y: Any,
-    s: Any,
-    v: Any,
-    scale: float,
-    extra: float,
-    exactly: bool,
-    order: Any,
-    alpha: Any,
-    w: Any,
-    offset: Any,
-) -> tuple[float, float]:
-    """`steps`, to be called from Python."""
-    return steps(rows, loss, y, s, v, scale, extra, exactly, order, alpha, w, offset)

@@ -35,24 +35,23 @@ from ..problem import Problem
 from ..team import Part, Team
 from .base import Solver
 from .linear_cg import LinearCg
-from .prox_sdca import Permutations
+from .sample import Sample, sample_size, tells_weights
 
 # The Hessian may take this many bytes; d up to 2048.
 _HESSIAN_BYTES = 1 << 25
 _BLOCK_BYTES = 1 << 18
-_NARROW = 64
+_NARROW = 32
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
-_PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.06, 1.5, 0.6
+_PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
+_PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few columns
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 # Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
 _AT_A_TIME = 256
 _LINE_STEPS = 30
 _OVERSHOOT, _UNDERSHOOT = 0.25, 0.9
 _CG_STEPS = 500
-# The part of the rows to begin with, the least number of them, the most entries; what is done there, and how exactly.
-_SAMPLE_STRIDE, _SAMPLE_LEAST, _SAMPLE_PER_WEIGHT, _SAMPLE_ENTRIES = 8, 500, 4, 1 << 20
-_SAMPLE_EPOCHS, _SAMPLE_STEPS, _SAMPLE_GAP = 2, 12, 1e-3
-_STIFF = 1e3  # L ‖x‖²/(λn): coordinate steps lead nowhere
+# The most steps on the part of the rows to begin with, and how exactly.
+_SAMPLE_STEPS, _SAMPLE_GAP = 12, 1e-3
 
 
 class Newton(Solver):
@@ -61,6 +60,8 @@ class Newton(Solver):
     name = "newton"
     needs_convex = True
     trusts_dual = True
+    sample: Sample | None = None
+    """The rows to begin with, where they have been looked at already."""
 
     @staticmethod
     def suits(problem: Shape) -> bool:
@@ -91,7 +92,8 @@ class Newton(Solver):
         self.margins = np.zeros(self.problem.n)
         self.first_energy = 0.0
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
-        self.begins_on_sample = not self.w.any() and not intercept and self.sample_size(self.problem) > 0
+        size = sample_size(self.problem)
+        self.begins_on_sample = not self.w.any() and not intercept and tells_weights(self.problem, size)
         self._go_to(self.w, intercept)
 
     def _go_to(self, w: Array, intercept: float) -> None:
@@ -103,39 +105,23 @@ class Newton(Solver):
             self._move(np.zeros(1), w, intercept)
             self.rows_touched += problem.n
 
-    @staticmethod
-    def sample_size(problem: Problem) -> int:
-        """How many rows to begin with: an eighth, as far as that says something about d weights and fits in memory; or none."""
-        if isinstance(problem.loss, Squared):
-            return 0  # one step is all it takes
-        size = problem.n // _SAMPLE_STRIDE
-        size = min(size, _SAMPLE_ENTRIES * problem.n // max(1, problem.nnz))
-        return size if size >= max(_SAMPLE_LEAST, _SAMPLE_PER_WEIGHT * problem.d) else 0
-
     def _solve_sample(self) -> None:
         """Solve the problem on a part of the rows, about as exactly as a part can know the answer, and begin from there.
 
         Early steps far from the optimum need no exact derivatives. A few on an eighth of the rows leave two or three on all.
         """
-        problem = self.problem
-        size = self.sample_size(problem)
-        stride = problem.n // size
-        chosen = np.arange(size) * stride + self.rng.integers(stride, size=size)
-        part = problem.subset(chosen)
-        warm = Permutations(part, self.rng)
-        warm.start(np.zeros(size), 0.0)
-        stiffness = float(part.row_norms_squared.mean()) * part.loss.smoothness / (part.lam * size)
-        for _ in range(_SAMPLE_EPOCHS if stiffness < _STIFF else 0):
-            warm.begin_epoch()
-            warm.visit(size)
-            warm.end_epoch()
+        sample = self.sample or Sample(self.problem, self.rng, sample_size(self.problem))
+        warm, part = sample.steps, sample.problem
         steps = Newton(part, self.rng)
-        steps.start(warm.alpha, warm.intercept)
+        if sample.is_stiff:
+            steps.start(np.zeros(part.n), 0.0)
+        else:
+            steps.start(warm.alpha, warm.intercept)
         for _ in range(_SAMPLE_STEPS):
-            steps.visit(size)
+            steps.visit(part.n)
             if steps.gap_estimate is None or not steps.gap_estimate > _SAMPLE_GAP * part.at_zero:
                 break
-        self.rows_touched += warm.rows_touched + steps.rows_touched
+        self.rows_touched += steps.rows_touched + (warm.rows_touched if self.sample is None else 0.0)
         self._go_to(steps.w, steps.intercept)
 
     @property
@@ -225,7 +211,10 @@ class Newton(Solver):
 
 
 def _dense_cost(problem: Problem) -> float:
-    return problem.n * problem.d * (_PER_DENSE_PAIR * problem.d + _PER_DENSE_ENTRY)
+    per_pair, per_entry = (
+        (_PER_NARROW_PAIR, _PER_NARROW_ENTRY) if is_narrow(problem) else (_PER_DENSE_PAIR, _PER_DENSE_ENTRY)
+    )
+    return problem.n * problem.d * (per_pair * problem.d + per_entry)
 
 
 def _root_of_slope(slope: Any, here: float) -> float:
@@ -258,16 +247,14 @@ def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hes
     d, loss, y, s = problem.d, problem.loss.compiled, problem.y, problem.sample_weight
     gradient = np.zeros(d + problem.fit_intercept)
     if with_hessian and is_narrow(problem) and not problem.fit_intercept:
-        hessian = np.zeros((d, d))
+        total = np.zeros((d, d), order="F")
         plain = isinstance(problem.loss, Squared) and s.min() == s.max()
         for part, block in _narrow_blocks(problem):  # both sums of a block while it is in the cache
             _slopes_into(loss, margins[part], b, y[part], s[part], out[part])
             gradient += out[part] @ block
             curvatures_into(loss, margins[part], b, y[part], s[part], out[part])
-            hessian += block.T @ (block if plain else block * out[part, None])
-        if plain:
-            hessian *= s[0]
-        return gradient, hessian
+            _add_product(block, None if plain else out[part], total)
+        return gradient, total.T * s[0] if plain else total.T
     _slopes_into(loss, margins, b, y, s, out)
     add_rows(problem.rows, out, gradient[:d])
     if problem.fit_intercept:
@@ -277,7 +264,7 @@ def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hes
 
 
 def is_narrow(problem: Problem) -> bool:
-    """Whether X is dense with few columns; a general product is then faster than a symmetric one."""
+    """Whether X is dense with few columns; a general product is then up to three times as fast as a symmetric one."""
     return len(problem.rows) == 1 and problem.d <= _NARROW
 
 
@@ -287,6 +274,15 @@ def _narrow_blocks(problem: Problem) -> Iterator[tuple[slice, Array]]:
     for first in range(0, problem.n, per_block):
         part = slice(first, min(first + per_block, problem.n))
         yield part, problem.rows[0][part].astype(np.float64, copy=False)
+
+
+def _add_product(block: Array, curvatures: Array | None, total: Array) -> None:
+    """total += blockᵀ diag(curvatures) block, by a general product."""
+    scaled = block
+    if curvatures is not None:
+        scaled = np.empty_like(block)
+        _scale_rows(block, curvatures, scaled)
+    scipy.linalg.blas.dgemm(1.0, scaled.T, block.T, beta=1.0, c=total, trans_b=1, overwrite_c=1)
 
 
 def sum_in_order(parts: list[Array]) -> Array:
@@ -328,13 +324,14 @@ def curvature_sum(problem: Problem, curvatures: Array) -> Array:
 def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
     """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
     rows, (n, d) = problem.rows, (problem.n, problem.d)
+    total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
     if is_narrow(problem):
         for part, block in _narrow_blocks(problem):
-            hessian += block.T @ (block * curvatures[part, None])
+            _add_product(block, curvatures[part], total)
+        hessian += total.T
         return
     per_block = max(1, _BLOCK_BYTES // (8 * d), d // 2)
     block = np.empty((min(per_block, n), d))
-    total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
     for first in range(0, n, per_block):
         used = _scaled_rows(rows, curvatures, first, min(per_block, n - first), block)
         scipy.linalg.blas.dsyrk(1.0, block[:used].T, beta=1.0, c=total, lower=1, overwrite_c=1)
@@ -448,6 +445,13 @@ def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float
             if curvatures[k] == 0.0 and s_part[k] > 0.0:
                 total += s_part[k] * loss_fenchel_young(loss, z_part[k] + here, y_part[k], dual[k] / s_part[k])[0]
     return total
+
+
+@kernel
+def _scale_rows(block: Any, factors: Any, out: Any) -> None:
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            out[i, j] = factors[i] * block[i, j]
 
 
 @kernel

@@ -107,7 +107,7 @@ def dual_step(z: float, y: float, a: float, q: float) -> float:
 def near_step(z: float, y: float, a: float, q: float) -> tuple[float, float]:
     """Return about the root that `dual_step` finds, from one exponential where that will do, and the residual a + φ'(z).
 
-    One step of Halley's rule from m. Its error is of third order: a move of the margin by ½ is right to a few per cent, a small
+    One step of Halley's rule from m. Its error is of third order: a move of the margin by ½ is right to three per cent, a small
     one to as many digits as the visits to come will keep. Farther moves are left to `dual_step`.
     """
     m = y * z
@@ -117,9 +117,15 @@ def near_step(z: float, y: float, a: float, q: float) -> tuple[float, float]:
     bend = 1.0 - 2.0 * p
     g = q * (b - p)
     slope = 1.0 + q * w
-    step = 2.0 * g * slope / (2.0 * slope * slope + g * q * w * bend)
+    rate = 2.0 * slope / (2.0 * slope * slope + g * q * w * bend)
+    step = g * rate  # m⁺ = m − step
     if abs(step) <= _NEAR:
-        return y * (p + w * step * (1.0 + 0.5 * bend * step)), y * (b - p)
+        if q * w > 1.0:
+            # b⁺ = b + (m⁺ − m)/q: an error of the margin counts 1/q times here, w times below
+            new = b - (b - p) * min(1.0, rate)
+        else:
+            new = p + w * step * (1.0 + 0.5 * bend * step)
+        return y * new, y * (b - p)
     return dual_step(z, y, a, q), y * (b - p)
 
 

@@ -48,10 +48,12 @@ _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 # Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
 _AT_A_TIME = 256
 _LINE_STEPS = 30
-_OVERSHOOT, _UNDERSHOOT = 0.25, 0.9
+# How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
+_OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 _CG_STEPS = 500
 # The most steps on the part of the rows to begin with, and how exactly.
 _SAMPLE_STEPS, _SAMPLE_GAP = 12, 1e-3
+_OVERFIT = 0.2
 
 
 class Newton(Solver):
@@ -113,13 +115,11 @@ class Newton(Solver):
         sample = self.sample or Sample(self.problem, self.rng, sample_size(self.problem))
         warm, part = sample.steps, sample.problem
         steps = Newton(part, self.rng)
-        if sample.is_stiff:
-            steps.start(np.zeros(part.n), 0.0)
-        else:
-            steps.start(warm.alpha, warm.intercept)
+        steps.start(warm.alpha, warm.intercept)
+        enough = max(_SAMPLE_GAP, _OVERFIT * part.d / part.n)  # what is beyond that the sample has by chance
         for _ in range(_SAMPLE_STEPS):
             steps.visit(part.n)
-            if steps.gap_estimate is None or not steps.gap_estimate > _SAMPLE_GAP * part.at_zero:
+            if steps.gap_estimate is None or not steps.gap_estimate > enough * part.at_zero:
                 break
         self.rows_touched += steps.rows_touched + (warm.rows_touched if self.sample is None else 0.0)
         self._go_to(steps.w, steps.intercept)
@@ -228,7 +228,7 @@ def _root_of_slope(slope: Any, here: float) -> float:
         return 1.0  # rounding is all that is left: a full step is right
     for _ in range(_LINE_STEPS):
         at = slope(t)
-        if _UNDERSHOOT * here <= at <= -_OVERSHOOT * here:
+        if _UNDERSHOOT * here <= at <= -_OVERSHOOT * here and (t == 1.0 or abs(at) <= -_MISSED * here):
             break
         if at > 0.0 or np.isnan(at):
             high, at_high = t, at

@@ -19,7 +19,6 @@ from .prox_sdca import Permutations
 _STRIDE, _LEAST, _ENTRIES = 8, 500, 1 << 20
 _PER_WEIGHT = 4  # rows for each weight, so that their optimum says something about that of all rows
 _EPOCHS = 2
-_STIFF = 1e3  # L ‖x‖²/(λn)
 
 
 class Sample:
@@ -37,15 +36,11 @@ class Sample:
             self.steps.end_epoch()
 
     @property
-    def is_stiff(self) -> bool:
-        """Whether coordinate steps are so long that the point they reached is worse to begin from than zero."""
-        part = self.problem
-        return float(part.row_norms_squared.mean()) * part.loss.smoothness >= _STIFF * part.lam * part.n
-
-    @property
     def gap(self) -> float:
         """About the gap that is left, Σ FY(z_i + b, α_i)/n relative to P(0), as w = w(α); infinite without a conjugate."""
         part, steps = self.problem, self.steps
+        if not part.at_zero > 0.0:
+            return 0.0  # nothing to gain
         if not part.loss.has("conjugate"):
             return math.inf
         conjugates = conjugate_sum(part.loss.compiled, part.y, part.sample_weight, steps.alpha)

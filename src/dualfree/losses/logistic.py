@@ -120,12 +120,9 @@ def near_step(z: float, y: float, a: float, q: float) -> tuple[float, float]:
     rate = 2.0 * slope / (2.0 * slope * slope + g * q * w * bend)
     step = g * rate  # m⁺ = m − step
     if abs(step) <= _NEAR:
-        if q * w > 1.0:
-            # b⁺ = b + (m⁺ − m)/q: an error of the margin counts 1/q times here, w times below
-            new = b - (b - p) * min(1.0, rate)
-        else:
-            new = p + w * step * (1.0 + 0.5 * bend * step)
-        return y * new, y * (b - p)
+        if q * w > 1.0:  # b⁺ = b + (m⁺ − m)/q: an error of the margin counts 1/q times here, w times below
+            return y * (b - (b - p) * min(1.0, rate)), y * (b - p)
+        return y * (p + w * step * (1.0 + 0.5 * bend * step)), y * (b - p)
     return dual_step(z, y, a, q), y * (b - p)
 
 

@@ -16,6 +16,7 @@ _STEPS = 200
 _SERIES = (0.0, 0.0, *(1.0 / (k * (k - 1)) for k in range(2, 11)))
 _SHORT = 1e-5  # the cubic remainder of such a step is below 1e-15
 _NEAR = 0.5
+_FAR = 0.1715  # of |b − p|/(b + p)
 
 
 @device
@@ -189,6 +190,25 @@ def _far_part(b: float, p: float) -> float:
 
 
 @device(contract=True)
+def _add_part(b: Any, p: Any, near: Any, far: Any, out: Any) -> None:
+    """Add one part of the divergence for some rows, most often all near: then no logarithm is needed."""
+    for k in range(out.size):
+        near[k] = _near_part(b[k], p[k])
+    for k in range(out.size):
+        far[k] = abs(b[k] - p[k]) - _FAR * (b[k] + p[k])
+    farthest = -1.0
+    for k in range(out.size):
+        farthest = max(farthest, far[k])
+    if farthest >= 0.0:
+        for k in range(out.size):
+            far[k] = _far_part(b[k], p[k])
+        for k in range(out.size):
+            near[k] = near[k] if abs(b[k] - p[k]) < _FAR * (b[k] + p[k]) else far[k]
+    for k in range(out.size):
+        out[k] += near[k]
+
+
+@device(contract=True)
 def terms_into(z: Any, shift: float, y: Any, a: Any, value: Any, slope: Any, divergence: Any, scratch: Any) -> None:
     """`terms` for up to 128 rows, z + shift being the margins; `scratch` has five rows.
 
@@ -210,20 +230,13 @@ def terms_into(z: Any, shift: float, y: Any, a: Any, value: Any, slope: Any, div
     for k in range(z.size):
         value[k] = max(0.0, -y[k] * (z[k] + shift)) + (near[k] if e[k] < 0.4 else far[k])
     for k in range(z.size):
-        near[k] = _near_part(kept[k], smaller[k])
+        divergence[k] = 0.0
+    _add_part(kept, smaller, near, far, divergence)
     for k in range(z.size):
-        far[k] = _far_part(kept[k], smaller[k])
+        kept[k], smaller[k] = 1.0 - kept[k], 1.0 / (1.0 + e[k])
+    _add_part(kept, smaller, near, far, divergence)
     for k in range(z.size):
-        divergence[k] = near[k] if abs(kept[k] - smaller[k]) < 0.1715 * (kept[k] + smaller[k]) else far[k]
-    for k in range(z.size):
-        near[k] = _near_part(1.0 - kept[k], 1.0 / (1.0 + e[k]))
-    for k in range(z.size):
-        far[k] = _far_part(1.0 - kept[k], 1.0 / (1.0 + e[k]))
-    for k in range(z.size):
-        other, larger = 1.0 - kept[k], 1.0 / (1.0 + e[k])
-        divergence[k] += near[k] if abs(other - larger) < 0.1715 * (other + larger) else far[k]
-    for k in range(z.size):
-        if not 0.0 <= kept[k] <= 1.0 or smaller[k] < 1e-290:  # outside the domain, or in the far tails
+        if not 0.0 <= a[k] * y[k] <= 1.0 or e[k] < 1e-290:  # outside the domain, or in the far tails
             value[k], slope[k], divergence[k] = terms(z[k] + shift, y[k], a[k])
 
 

@@ -33,6 +33,7 @@ from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from ..team import Part, Team
+from ..vector_math import wide_vectors
 from .base import Solver
 from .linear_cg import LinearCg
 from .sample import Sample, sample_size, tells_weights
@@ -48,6 +49,7 @@ _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 # Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
 _AT_A_TIME = 256
 _LINE_STEPS = 30
+_TINY = 1e-200  # a quotient by it does not overflow
 # How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
 _OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 _CG_STEPS = 500
@@ -370,12 +372,14 @@ def solve_positive(hessian: Array, gradient: Array) -> Array:
 @kernel
 def _slopes_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ'(z_i + b; y_i)."""
+    wide_vectors()
     loss_slopes(loss, z, b, y, s, out)
 
 
 @kernel
 def curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ''(z_i + b; y_i)."""
+    wide_vectors()
     loss_curvatures(loss, z, b, y, s, out)
 
 
@@ -387,6 +391,7 @@ def add_rows(rows: Any, factors: Any, out: Any) -> None:
 @kernel
 def _slope_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
     """Return Σ s_i φ'(z_i + b + t (along_i + step_b); y_i) (along_i + step_b)."""
+    wide_vectors()
     moved, slopes = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
     total = 0.0
     for first in range(0, z.size, _AT_A_TIME):
@@ -408,12 +413,12 @@ def _dot_shifted(slopes: Any, along: Any, shift: float) -> float:
 
 
 @device(reassociate=True)
-def _misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
+def misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
     """Σ κ²/(2c) over the rows whose curvature c was not zero; and whether there are others."""
     total, least = 0.0, np.inf
     for k in range(slopes.size):
         kappa = slopes[k] + dual[k]
-        total += kappa * kappa / (2.0 * max(curvatures[k], 1e-300)) * (curvatures[k] > 0.0)
+        total += kappa * kappa / (2.0 * max(curvatures[k], _TINY)) * (curvatures[k] > 0.0)
         least = min(least, curvatures[k])
     return total, least == 0.0
 
@@ -421,6 +426,7 @@ def _misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
 @kernel
 def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
     """z += t along and along ← α⁺, the linearised dual point inside its domain; return about Σ FY(z⁺, α⁺)."""
+    wide_vectors()
     slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
     limited = not unlimited(loss)
     total = 0.0
@@ -436,8 +442,8 @@ def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float
             dual[k] = -slopes[k] - curvatures[k] * (step + t * step_b)
         here = b + t * step_b
         loss_slopes(loss, z_part, here, y_part, s_part, slopes[:size])
-        misfit, flat = _misfit(slopes[:size], curvatures[:size], dual)
-        total += misfit
+        left, flat = misfit(slopes[:size], curvatures[:size], dual)
+        total += left
         for k in range(size if limited else 0):
             low, high = bounds(loss, y_part[k], s_part[k])
             dual[k] = min(high, max(low, dual[k]))

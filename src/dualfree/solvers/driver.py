@@ -189,15 +189,15 @@ class Run:
         alpha, w, b = self.solver.candidate()
         if self.epoch == 0 and self.given_w is not None:
             w, b = self.given_w, self.guess_b
-        if not np.isfinite(alpha).all():
-            self.evaluated = True
-            return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
         feasible, weights = self.spare
         if self.epoch == 0 and not alpha.any() and problem.loss.builtin_id is not None:
             feasible[:], weights[:], self.z[:] = 0.0, 0.0, 0.0
             b = self._best_intercept()
             certificate = at_zero_weights(problem)
             absolute_residuals(problem.loss.compiled, self.z, b, problem.y, problem.sample_weight, feasible)
+        elif not math.isfinite(alpha.min()) or not math.isfinite(alpha.max()):
+            self.evaluated = True
+            return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
         else:
             certificate, b = self._certify_candidate(alpha, w, b, feasible, weights)
         quantiles = residual_quantiles(self.z)

@@ -153,9 +153,22 @@ class Newton(Solver):
             direction = self._conjugate_gradients(self.alpha, gradient)
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[:d])
-        self.team.margins_into(step_w, self.alpha)
-        self._move(gradient, step_w, step_b, float(gradient @ direction))
+        if direct and isinstance(problem.loss, Squared):
+            self._arrive(step_w, step_b)
+        else:
+            self.team.margins_into(step_w, self.alpha)
+            self._move(gradient, step_w, step_b, float(gradient @ direction))
         self.rows_touched += 4 * n
+
+    def _arrive(self, step_w: Array, step_b: float) -> None:
+        """The squared loss: P is its own quadratic model, a full step ends at the optimum, and α = −s φ' there."""
+        self.w += step_w
+        self.intercept += step_b
+        self.team.margins_into(self.w, self.margins)
+        problem, b = self.problem, self.intercept
+        _slopes_into(problem.loss.compiled, self.margins, b, problem.y, problem.sample_weight, self.alpha)
+        np.negative(self.alpha, out=self.alpha)
+        self.gap_estimate = 0.0
 
     def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> None:
         """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap."""
@@ -171,10 +184,7 @@ class Newton(Solver):
             along = sum(self.team.each(lambda part: _slope_along(*there(part, t))))
             return float(along / n + pull + t * bend)
 
-        if isinstance(problem.loss, Squared) and self.direct(problem):
-            t = 1.0  # P is its own quadratic model
-        else:
-            t = _root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
+        t = _root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
         self.w += t * step_w
         terms = sum(self.team.each(lambda part: _move_along(*there(part, t))))
         self.intercept += t * step_b
@@ -250,13 +260,19 @@ def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hes
     gradient = np.zeros(d + problem.fit_intercept)
     if with_hessian and is_narrow(problem) and not problem.fit_intercept:
         total = np.zeros((d, d), order="F")
-        plain = isinstance(problem.loss, Squared) and s.min() == s.max()
+        plain = isinstance(problem.loss, Squared) and s.min() == s.max()  # φ'' = 1
+        _slopes_into(loss, margins, b, y, s, out)
         for part, block in _narrow_blocks(problem):  # both sums of a block while it is in the cache
-            _slopes_into(loss, margins[part], b, y[part], s[part], out[part])
             gradient += out[part] @ block
-            curvatures_into(loss, margins[part], b, y[part], s[part], out[part])
-            _add_product(block, None if plain else out[part], total)
-        return gradient, total.T * s[0] if plain else total.T
+            if plain:
+                _add_product(block, None, total)
+            else:
+                curvatures_into(loss, margins[part], b, y[part], s[part], out[part])
+                _add_product(block, out[part], total)
+        if plain:
+            out[:] = s
+            total *= s[0]
+        return gradient, total.T
     _slopes_into(loss, margins, b, y, s, out)
     add_rows(problem.rows, out, gradient[:d])
     if problem.fit_intercept:

@@ -48,6 +48,11 @@ class Adaptive(ExactSteps):
         super().start(alpha, intercept)
         self._scan()
 
+    def take_over(self, other: ExactSteps) -> None:
+        """Begin with a scan."""
+        super().take_over(other)
+        self._scan()
+
     def _scan(self) -> None:
         problem, offset = self.problem, float(self.offset[0])
 

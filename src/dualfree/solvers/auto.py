@@ -29,6 +29,7 @@ from ..problem import Problem
 from .adaptive import Adaptive
 from .base import Solver
 from .conjugate_gradients import ConjugateGradients
+from .exact_steps import ExactSteps
 from .importance import Importance
 from .interior_point import InteriorPoint
 from .newton import Newton
@@ -211,9 +212,12 @@ class Auto(Solver):
         old = self.active
         self.active = kind(self.problem, self.rng)
         self.active.team = self.team
-        if afresh:
-            old.alpha[:] = 0.0
-        self.active.start(old.alpha, 0.0 if afresh else old.intercept)
+        if isinstance(self.active, ExactSteps) and isinstance(old, ExactSteps):
+            self.active.take_over(old)
+        else:
+            if afresh:
+                old.alpha[:] = 0.0
+            self.active.start(old.alpha, 0.0 if afresh else old.intercept)
         self.phase = kind.name
         self.since = len(self.history)
 

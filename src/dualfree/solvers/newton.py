@@ -142,7 +142,9 @@ class Newton(Solver):
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
         direct = self.direct(problem)
         found = self.team.each(
-            lambda part: derivatives(part.problem, self.margins[part.where], b, self.alpha[part.where], direct)
+            lambda part: derivatives(
+                part.problem, self.margins[part.where], b, self.alpha[part.where], direct, self.team.size > 1
+            )
         )
         gradient = sum_in_order([vector for vector, _ in found]) / n
         gradient[:d] += problem.lam * self.w
@@ -218,7 +220,7 @@ class Newton(Solver):
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
-        parts = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where]))
+        parts = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where], self.team.size > 1))
         return regularised(sum_in_order(parts), self.problem)
 
 
@@ -254,7 +256,9 @@ def _root_of_slope(slope: Any, here: float) -> float:
     return t
 
 
-def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hessian: bool) -> tuple[Array, Array]:
+def derivatives(
+    problem: Problem, margins: Array, b: float, out: Array, with_hessian: bool, in_threads: bool = False
+) -> tuple[Array, Array]:
     """Return Σ s φ' x and Σ s φ'' x xᵀ (empty unless asked for); with an intercept x ends in a 1. `out` is left with s φ''."""
     d, loss, y, s = problem.d, problem.loss.compiled, problem.y, problem.sample_weight
     gradient = np.zeros(d + problem.fit_intercept)
@@ -278,7 +282,7 @@ def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hes
     if problem.fit_intercept:
         gradient[d] = out.sum()
     curvatures_into(loss, margins, b, y, s, out)
-    return gradient, curvature_sum(problem, out) if with_hessian else np.empty(0)
+    return gradient, curvature_sum(problem, out, in_threads) if with_hessian else np.empty(0)
 
 
 def is_narrow(problem: Problem) -> bool:
@@ -296,11 +300,20 @@ def _narrow_blocks(problem: Problem) -> Iterator[tuple[slice, Array]]:
 
 def _add_product(block: Array, curvatures: Array | None, total: Array) -> None:
     """total += blockᵀ diag(curvatures) block, by a general product."""
-    scaled = block
-    if curvatures is not None:
+    if curvatures is None:  # numpy would take a symmetric product for it
+        scipy.linalg.blas.dgemm(1.0, block.T, block.T, beta=1.0, c=total, trans_b=1, overwrite_c=1)
+    else:
         scaled = np.empty_like(block)
         _scale_rows(block, curvatures, scaled)
-    scipy.linalg.blas.dgemm(1.0, scaled.T, block.T, beta=1.0, c=total, trans_b=1, overwrite_c=1)
+        total += block.T @ scaled
+
+
+def _add_square(block: Array, total: Array, in_threads: bool) -> None:
+    """total += blockᵀ block, its lower triangle at least."""
+    if in_threads:
+        total += block.T @ block  # a little slower, but numpy lets go of the interpreter's lock, which scipy keeps
+    else:
+        scipy.linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=total, lower=1, overwrite_c=1)
 
 
 def sum_in_order(parts: list[Array]) -> Array:
@@ -322,13 +335,13 @@ def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
     return product
 
 
-def curvature_sum(problem: Problem, curvatures: Array) -> Array:
+def curvature_sum(problem: Problem, curvatures: Array, in_threads: bool = False) -> Array:
     """Return Σ c_i x_i x_iᵀ, its upper triangle; with an intercept each x_i ends in a 1."""
     d = problem.d
     size = d + 1 if problem.fit_intercept else d
     total = np.zeros((size, size))
     if Newton.by_blas(problem):
-        _add_blocks(problem, curvatures, total[:d, :d])
+        _add_blocks(problem, curvatures, total[:d, :d], in_threads)
     else:
         _add_outer_products(problem.rows, curvatures, total)
     if problem.fit_intercept:
@@ -339,7 +352,7 @@ def curvature_sum(problem: Problem, curvatures: Array) -> Array:
     return total
 
 
-def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
+def _add_blocks(problem: Problem, curvatures: Array, hessian: Array, in_threads: bool) -> None:
     """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
     rows, (n, d) = problem.rows, (problem.n, problem.d)
     total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
@@ -352,7 +365,7 @@ def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
     block = np.empty((min(per_block, n), d))
     for first in range(0, n, per_block):
         used = _scaled_rows(rows, curvatures, first, min(per_block, n - first), block)
-        scipy.linalg.blas.dsyrk(1.0, block[:used].T, beta=1.0, c=total, lower=1, overwrite_c=1)
+        _add_square(block[:used], total, in_threads)
     hessian += total.T
 
 

@@ -23,7 +23,7 @@ from .._checks import Array
 from .._jit import device, kernel
 from ..losses.calls import loss_slopes, residual
 from ..problem import Problem
-from ..rows import Rows, as_rows, margins_into, row_add, row_dot
+from ..rows import Rows, as_rows, margins_into, row_add, row_dot, row_value
 from ..sampling import lemma_scales
 from ..sampling.sum_tree import build, draw, new_tree, refresh
 from ..vector_math import wide_vectors
@@ -45,7 +45,7 @@ class AdfSdca(Solver):
         super().__init__(problem, rng)
         self.columns: Rows
         self.aim: tuple[Any, ...]  # x_i as `_aim_at` leaves it for `_spread`
-        if len(problem.rows) == 3:
+        if len(problem.rows) > 1:
             columns = problem.X.tocsc()
             self.columns = _narrowed(as_rows(columns), problem.n)
             per_column = np.diff(columns.indptr).astype(np.float64)
@@ -317,13 +317,13 @@ def _aim_at_overload(rows: Any, columns: Any, i: Any, step: Any, aim: Any) -> An
         return dense
 
     def sparse(rows: Any, columns: Any, i: Any, step: Any, aim: Any) -> Any:
-        data, indices, starts = rows
+        indices, starts = rows[-2], rows[-1]
         at, end, change = aim
         length, entries = 0, 0
         for position in range(starts[i], starts[i + 1]):
             j = indices[position]
             at[length], end[length] = columns[2][j], columns[2][j + 1]
-            change[length] = step * data[position]
+            change[length] = step * row_value(rows, position)
             entries += int(end[length] - at[length])
             length += 1
         return length, entries

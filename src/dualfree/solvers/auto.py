@@ -47,6 +47,7 @@ _MANY_PASSES = 5
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _TOO_MANY_PASSES = 100
 _NEAR = 1e-4
+_BEFORE = 1.5
 _SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
 # and for an entry. A pass in the order of the rows: for an entry. A Newton step: besides the Hessian. On small data what the
@@ -158,6 +159,9 @@ class Auto(Solver):
         if not 0.0 < gap < math.inf:
             return  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
+        if len(self.history) == 1 and isinstance(self.active, ExactSteps) and self.active.activity:
+            # the gap an epoch ago, which nobody evaluated: what D gained since, and about half as much again for P
+            self.history.append((passes - 1.0, _BEFORE * (gap + self.active.activity)))
         self.history.append((passes, gap))
         if self.settled or not gap > target:
             return

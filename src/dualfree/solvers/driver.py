@@ -40,6 +40,7 @@ _DRIFT_SHARE = 1e-3
 _AT_ROUNDING = 1e-13
 _LONGEST_WAIT = 10
 _GAP_EXPONENT = 0.75
+_LOOSE = 0.02  # of P(0): a tolerance that one epoch may meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +326,8 @@ class Run:
         if self.evaluate_every is not None:
             return self.epoch >= self.due
         if self.solver.activity is not None and self.solver.gap_estimate is None and self.epoch <= 2:
-            return True  # two gaps tell a rate; and the first epochs are too unlike each other to learn a scale from
+            # the first epochs are too unlike each other to learn a scale from; the first one alone rarely goes far enough
+            return self.epoch == 2 or self.target >= _LOOSE * self.problem.at_zero
         estimate = self._estimate()
         if estimate is None:
             return self.epoch >= self.due

@@ -31,21 +31,24 @@ _COLUMNS = 512
 class Together:
     """The threads' copies of w, and σ'."""
 
-    def __init__(self, team: Team, d: int) -> None:
-        self.team = team
+    def __init__(self, team: Team, d: int, inverse_smoothness: float) -> None:
+        self.team, self.inverse_smoothness = team, inverse_smoothness
         self.copies = np.empty((team.size, d))
         self.sigma = 1.0
 
     def visit(
         self, data: Any, order: Array, seed: Any, alpha: Array, w: Array, offset: Array
     ) -> tuple[int, float, float]:
-        """Visit rows in about this order, changing α, w and the offset; return windows, Σ |c| ‖x_i‖ and Σ (α_i⁺ − α_i)²."""
+        """Visit rows in about this order, changing α, w and the offset; return windows, Σ |c| ‖x_i‖ and what D gained."""
         size = self.team.size
         dealt, starts = _deal(order, size, seed)
         windows = max(1, min(_WINDOWS, order.size // (size * _LEAST_VISITS)))
         arrivals = meeting_point(size)
         state = (self.copies, np.zeros((2, size, 16)), arrivals, self.sigma)
-        jobs = [_Job(data, k, windows, dealt, starts, alpha, w, offset[0], *state) for k in range(size)]
+        jobs = [
+            _Job(data, self.inverse_smoothness, k, windows, dealt, starts, alpha, w, offset[0], *state)
+            for k in range(size)
+        ]
         found = self.team.run(jobs, give_up=lambda: abandon(arrivals))
         _, _, self.sigma, offset[0] = found[0]
         return windows, sum(one[0] for one in found), sum(one[1] for one in found)
@@ -71,6 +74,7 @@ def _windows(
     v: Any,
     scale: float,
     extra: float,
+    inverse_smoothness: float,
     own: int,
     windows: int,
     dealt: Any,
@@ -85,29 +89,31 @@ def _windows(
 ) -> tuple[float, float, float, float]:
     """What thread `own` does: visits with its own copy of w, then its columns of the sum of all copies.
 
-    Return Σ |c| ‖x_i‖, Σ δ², σ' and b + βω. `shared` holds what each thread has to say to the others, on cache lines
-    of its own; every other window uses the same part of it, so that nobody writes to what a slower thread has yet to read.
+    Return Σ |c| ‖x_i‖, n times the gain of D, σ' and b + βω. `shared` holds what each thread has to say to the others, on cache
+    lines of its own; every other window uses the same part of it, so that nobody writes to what a slower one has yet to read.
     """
     size, d = copies.shape
     copy = copies[own]
     copy[:] = w
     first_column, last_column = _first_column(own, size, d), _first_column(own + 1, size, d)
     here, total = np.empty(1), np.empty(_COLUMNS)
-    travelled, squares = 0.0, 0.0
+    travelled, gained = 0.0, 0.0
     for window in range(windows):
         said = shared[window % 2]
         count = starts[own + 1] - starts[own]
         first, last = starts[own] + count * window // windows, starts[own] + count * (window + 1) // windows
         here[0] = offset
-        way, gained = visit_rows(rows, loss, y, s, v, scale * sigma, extra, False, dealt[first:last], alpha, copy, here)
+        way, gain = visit_rows(
+            rows, loss, y, s, v, scale * sigma, extra, False, inverse_smoothness, dealt[first:last], alpha, copy, here
+        )
         travelled += way
-        squares += gained
+        gained += gain
         said[own, 0] = here[0] - offset
         if not meet(arrivals, own):
-            return travelled, squares, sigma, offset  # the run ends: w is of no use any more, α is
+            return travelled, gained, sigma, offset  # the run ends: w is of no use any more, α is
         said[own, 1], said[own, 2] = _put_together(copies, 1.0 / sigma, w, first_column, last_column, total)
         if not meet(arrivals, own):
-            return travelled, squares, sigma, offset
+            return travelled, gained, sigma, offset
         copy[:] = w
         moved, together, apart = 0.0, 0.0, 0.0
         for k in range(size):  # every thread finds the same sums for itself
@@ -117,7 +123,7 @@ def _windows(
         offset += moved / sigma
         if apart > 0.0:
             sigma = min(float(size), max(1.0, _CAUTION * together / apart))
-    return travelled, squares, sigma, offset
+    return travelled, gained, sigma, offset
 
 
 @device

@@ -295,7 +295,8 @@ def test_same_seed_same_bits(solver: str) -> None:
 
 def test_warm_starts() -> None:
     problem = make_problem("logistic", fit_intercept=True, lam=1e-3)
-    cold = df.solve(problem, "prox-sdca", tol=1e-9, max_epochs=20_000, random_state=0)
+    options = {"tol": 1e-9, "max_epochs": 20_000, "evaluate_every": 1}
+    cold = df.solve(problem, "prox-sdca", random_state=0, **options)
     for start in (
         cold,
         {"alpha": cold.alpha, "intercept": cold.intercept},
@@ -304,7 +305,7 @@ def test_warm_starts() -> None:
         warm = df.solve(problem, "prox-sdca", tol=1e-9, warm_start=start, random_state=1)
         assert (warm.status, warm.n_epochs) == (df.Status.CONVERGED, 0)
     for start in (cold.w, {"w": cold.w, "intercept": cold.intercept}, {"w": cold.w.tolist()}):
-        warm = df.solve(problem, "prox-sdca", tol=1e-9, max_epochs=20_000, warm_start=start, random_state=1)
+        warm = df.solve(problem, "prox-sdca", warm_start=start, random_state=1, **options)
         assert warm.status is df.Status.CONVERGED
         assert warm.n_epochs < cold.n_epochs
 

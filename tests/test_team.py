@@ -134,7 +134,7 @@ def test_nobody_waits_for_a_thread_that_does_not_come(
     call = together._Job.__call__
 
     def fails(self: together._Job) -> Any:
-        if self.arguments[1] == failing:
+        if self.arguments[2] == failing:
             raise error
         return call(self)
 

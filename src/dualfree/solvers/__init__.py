@@ -145,8 +145,9 @@ def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array, float, Ar
             raise ValueError(f"warm_start must hold w with one entry per column of X ({problem.d}), got {w.size}.")
         alpha = -problem.residuals(w, np.zeros(problem.n), intercept)
     alpha[problem.sample_weight == 0] = 0.0
-    given = warm_start.w if isinstance(warm_start, Result) and warm_start.w.size == problem.d else None
-    return alpha, intercept if problem.fit_intercept else 0.0, given
+    if isinstance(warm_start, Result) and warm_start.w.size == problem.d:
+        w = warm_start.w
+    return alpha, intercept if problem.fit_intercept else 0.0, w
 
 
 def _parts_of(problem: Problem, warm_start: Any) -> tuple[Any, Any, float]:

@@ -118,6 +118,7 @@ class Run:
         self.best: _Point | None = None
         self.evaluated = False  # whether the solver's point is the one that was evaluated last
         self.guess_b = 0.0
+        self.given: tuple[Array, Array, float] | None = None  # where the run begins, if not at w(α)
         self.outcome: tuple[Status, str] | None = None
         n, d = problem.n, problem.d
         self.spare = (np.empty(n), np.empty(d))
@@ -143,10 +144,11 @@ class Run:
 
     def begin(self, alpha: Array, intercept: float, w: Array | None = None) -> None:
         """Take the starting point and evaluate it."""
-        self.given_w = w
+        self.given = None if w is None else (alpha.copy(), w, intercept)  # a solver may begin elsewhere
         self.solver.start(alpha, intercept)
         self.guess_b = intercept
         self.outcome = self._evaluate()
+        self.given = None
 
     def step(self) -> bool:
         """Run one epoch, and an evaluation where it is due; True when the run has ended."""
@@ -187,9 +189,7 @@ class Run:
         """Certify the current point; return how the run ends, or None when it goes on."""
         began = time.perf_counter()
         problem = self.problem
-        alpha, w, b = self.solver.candidate()
-        if self.epoch == 0 and self.given_w is not None:
-            w, b = self.given_w, self.guess_b
+        alpha, w, b = self.given or self.solver.candidate()
         feasible, weights = self.spare
         if self.epoch == 0 and not alpha.any() and problem.loss.builtin_id is not None:
             feasible[:], weights[:], self.z[:] = 0.0, 0.0, 0.0
@@ -270,9 +270,9 @@ class Run:
 
     @property
     def trusts_dual(self) -> bool:
-        """Whether the solver's α is good and the loss has a conjugate to judge it by."""
+        """Whether the solver's α is good (not one that only follows from given weights) and the loss can judge it."""
         loss = self.problem.loss
-        return self.solver.trusts_dual and (loss.has("conjugate") or loss.has("fenchel_young"))
+        return self.solver.trusts_dual and not self.given and (loss.has("conjugate") or loss.has("fenchel_young"))
 
     def _drift_is_small(self) -> bool:
         """Whether the running w is so near w(α) that w(α) need not be summed."""

@@ -155,7 +155,7 @@ class Newton(Solver):
             direction = self._conjugate_gradients(self.alpha, gradient)
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[:d])
-        if direct and isinstance(problem.loss, Squared):
+        if direct and isinstance(problem.loss, Squared) and not self.w.any():
             self._arrive(step_w, step_b)
         else:
             self.team.margins_into(step_w, self.alpha)
@@ -163,7 +163,11 @@ class Newton(Solver):
         self.rows_touched += 4 * n
 
     def _arrive(self, step_w: Array, step_b: float) -> None:
-        """The squared loss: P is its own quadratic model, a full step ends at the optimum, and α = −s φ' there."""
+        """The squared loss: P is its own quadratic model, a full step ends at the optimum, and α = −s φ' there.
+
+        Only the first step is made like this. A second one is there to take away rounding errors, and margins and α that are
+        changed by a little keep more digits than those formed afresh.
+        """
         self.w += step_w
         self.intercept += step_b
         self.team.margins_into(self.w, self.margins)
@@ -186,7 +190,10 @@ class Newton(Solver):
             along = sum(self.team.each(lambda part: _slope_along(*there(part, t))))
             return float(along / n + pull + t * bend)
 
-        t = _root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
+        if isinstance(problem.loss, Squared) and self.direct(problem):
+            t = 1.0  # P is its own quadratic model
+        else:
+            t = _root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
         self.w += t * step_w
         terms = sum(self.team.each(lambda part: _move_along(*there(part, t))))
         self.intercept += t * step_b

@@ -77,7 +77,7 @@ class Auto(Solver):
         """Begin the first phase."""
         if not alpha.any() and not isinstance(self.problem.loss, Squared):
             self._look_at_sample()
-        self.active.team = self.team
+        self.active.team, self.active.given_w = self.team, self.given_w
         self.active.start(alpha, intercept)
 
     def begin_epoch(self) -> None:

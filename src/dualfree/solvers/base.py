@@ -87,6 +87,9 @@ class Solver:
     activity: float | None = None
     """What the dual gained in the last epoch, about; it shrinks as the gap does, and the driver extrapolates with it."""
 
+    given_w: Array | None = None
+    """Weights to begin with, where they are not w(α); a method that keeps w and α apart begins there."""
+
     drift: float | None = None
     """A bound on ‖w − w(α)‖, rounding included, where the method keeps one; it saves the pass that sums w(α) anew."""
 

@@ -33,12 +33,12 @@ class ConjugateGradients(Solver):
         return isinstance(problem.loss, Squared)
 
     def start(self, alpha: Array, intercept: float) -> None:
-        """Begin at w(α)."""
+        """Begin at w(α), or at the weights given."""
         super().start(alpha, intercept)
         problem, d = self.problem, self.problem.d
         size = d + problem.fit_intercept
         self.point = np.zeros(size)
-        self.point[:d] = self.w
+        self.point[:d] = self.w if self.given_w is None else self.given_w
         self.w = self.point[:d]
         if problem.fit_intercept:
             self.point[d] = intercept

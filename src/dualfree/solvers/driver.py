@@ -118,7 +118,9 @@ class Run:
         self.best: _Point | None = None
         self.evaluated = False  # whether the solver's point is the one that was evaluated last
         self.guess_b = 0.0
-        self.given: tuple[Array, Array, float] | None = None  # where the run begins, if not at w(α)
+        self.given: tuple[Array, Array | None, float | None] | None = (
+            None  # a point to begin with, until it is certified
+        )
         self.outcome: tuple[Status, str] | None = None
         n, d = problem.n, problem.d
         self.spare = (np.empty(n), np.empty(d))
@@ -144,7 +146,9 @@ class Run:
 
     def begin(self, alpha: Array, intercept: float, w: Array | None = None) -> None:
         """Take the starting point and evaluate it."""
-        self.given = None if w is None else (alpha.copy(), w, intercept)  # a solver may begin elsewhere
+        if alpha.any():  # a solver may move at once; the point given is certified as it is
+            self.given = alpha.copy(), w, None if w is None else intercept
+        self.solver.given_w = w
         self.solver.start(alpha, intercept)
         self.guess_b = intercept
         self.outcome = self._evaluate()
@@ -258,7 +262,7 @@ class Run:
                 known = KnownWeights(self.sums, error)
                 if w is None:
                     np.divide(self.sums, problem.lam * problem.n, out=weights)
-                    if unchanged:
+                    if unchanged and self.given is None:
                         self.solver.renew(weights, error)  # takes away the rounding errors of an epoch's additions
             if not has_margins:
                 self.solver.team.margins_into(weights, self.z)
@@ -272,7 +276,8 @@ class Run:
     def trusts_dual(self) -> bool:
         """Whether the solver's α is good (not one that only follows from given weights) and the loss can judge it."""
         loss = self.problem.loss
-        return self.solver.trusts_dual and not self.given and (loss.has("conjugate") or loss.has("fenchel_young"))
+        follows = self.given is not None and self.given[1] is not None
+        return self.solver.trusts_dual and not follows and (loss.has("conjugate") or loss.has("fenchel_young"))
 
     def _drift_is_small(self) -> bool:
         """Whether the running w is so near w(α) that w(α) need not be summed."""

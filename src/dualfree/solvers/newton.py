@@ -91,8 +91,10 @@ class Newton(Solver):
         return share * (_dense_cost(problem) if Newton.by_blas(problem) else _PER_PAIR * problem.pairs)
 
     def start(self, alpha: Array, intercept: float) -> None:
-        """Begin on the ray through w(α), where P is least."""
+        """Begin on the ray through w(α), or through the weights given, where P is least."""
         super().start(alpha, intercept)
+        if self.given_w is not None:
+            self.w = self.given_w
         self.margins = np.zeros(self.problem.n)
         self.first_energy = 0.0
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ

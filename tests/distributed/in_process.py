@@ -16,7 +16,7 @@ from dualfree.distributed.partitions import Block
 from dualfree.distributed.progress import ProgressLine
 from dualfree.distributed.reply import Reply, fold
 from dualfree.distributed.rounds import Rounds
-from dualfree.distributed.setup import make_spec
+from dualfree.distributed.setup import Asked, spec_of_cluster
 from dualfree.distributed.summary import summarise
 
 
@@ -66,7 +66,7 @@ def solve_in_process(
     """The rounds of a distributed fit."""
     cluster: Any = InProcess(parts_of(problem, count))
     summary = summarise(cluster)
-    spec = make_spec(cluster, summary, problem.loss, problem.lam, problem.fit_intercept, None, 0)
+    spec = spec_of_cluster(cluster, summary, Asked(problem.loss, problem.lam, problem.fit_intercept, None, 0))
     if before_stage is not None:
         cluster.before_stage = before_stage
     fit = Rounds(

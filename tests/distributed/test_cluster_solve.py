@@ -13,7 +13,9 @@ from distributed import Client
 from problems import CORNERED, LOSSES, make_problem
 
 import dualfree as df
-from dualfree.distributed import Block, Partitions, describe, solve
+from dualfree.distributed import Block, Partitions, begun, describe, solve
+from dualfree.distributed.cluster import Cluster
+from dualfree.distributed.part import Part
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,38 @@ def test_any_number_of_partitions(client: Client, count: int, form: str) -> None
     assert result.status is df.Status.CONVERGED
     assert (result.n_rows, result.n_partitions) == (problem.n, count)
     assert_agrees(problem, result)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "huber"])
+def test_one_partition_is_solved_in_one_request(client: Client, monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
+    """It gives the bits of several short ones, and none of those begins again."""
+    problem = make_problem(loss, n=200, d=30, lam=1e-3, fit_intercept=True, form="csr64")
+    made: list[Part] = []
+    requests: list[str] = []
+    init, run = Part.__init__, Cluster._run
+
+    def counted_init(self: Part, *arguments: Any) -> None:
+        made.append(self)
+        init(self, *arguments)
+
+    def counted_run(self: Cluster, name: str, *arguments: Any) -> Any:
+        requests.append(name)
+        return run(self, name, *arguments)
+
+    monkeypatch.setattr(Part, "__init__", counted_init)
+    monkeypatch.setattr(Cluster, "_run", counted_run)
+    options = {"client": client, "tol": 1e-8, **options_of(problem)}
+    at_once = solve(partitions_of(problem, 1), **options)
+    assert requests == ["solve"]
+    assert_agrees(problem, at_once)
+    monkeypatch.setattr("dualfree.distributed.one_partition._FIRST_SLICE", 0.0)
+    sliced = solve(partitions_of(problem, 1), **options)
+    assert requests == ["solve"] * 3
+    assert len(made) == 2  # each fit made its part once
+    assert sliced.w.tobytes() == at_once.w.tobytes()
+    assert sliced.trace.epoch.tolist() == at_once.trace.epoch.tolist()
+    assert not tasks_left(client)
+    assert not begun._waiting
 
 
 def test_rounds_alone_converge(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -313,7 +313,7 @@ def test_waiting_ends_with_a_sentence(client: Client) -> None:
         time.sleep(4)
         return Block(np.eye(2), np.array([0, 1]))
 
-    with pytest.raises(ClusterError, match=r"No answer for 1\.5 s while waiting for describe.*Raise timeout"):
+    with pytest.raises(ClusterError, match=r"No answer for 1\.5 s while waiting for solve.*Raise timeout"):
         solve(Partitions([dask.delayed(slow)()]), client=client, timeout=1.5)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,

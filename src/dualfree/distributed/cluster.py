@@ -73,49 +73,55 @@ class Cluster:
         self.fit = uuid.uuid4().int >> 64
         self.stages = 0
         self.bytes_moved = 0
-        self.sources: list[Any] = []
-        self.computed: list[Any] = []  # futures of blocks that were computed for this fit
+        self.computed: dict[int, Any] = {}  # futures of blocks that were computed for this fit
         self.parts: list[Any] = []
         self.places: list[str | None] = []
         self._weights: tuple[Array, Any] | None = None
         self.partitions = partitions
+        self.sources = list(partitions.blocks)
         self.loaded = False
         self.spread_again = time.monotonic() + _SPREAD_SECONDS
-        self.scheduler = self._scheduler_id()
+        self.scheduler: str | None = None  # asked for while the first tasks are on their way
 
     # --- begin and end ----------------------------------------------------------------------------------------------
 
     def load(self, loss: Any) -> None:
         """Have every block made and checked on some worker."""
         self.loss = loss
-        self.sources = list(self.partitions.blocks)
         self.parts = [self._made(k) for k in range(len(self.sources))]
         self.places = [None] * len(self.parts)
 
     def _made(self, k: int) -> Any:
         """Return a future of part k."""
         self.stages += 1
-        block = self.sources[k]
-        if not isinstance(block, distributed.Future):
-            block = self.client.compute(block)
-            self.computed.append(block)
         key = self._key("part", self.stages, k)
-        return self.client.submit(prepare, block, k, self.loss, self.partitions.n_features, key=key, pure=False)
+        about = k, self.loss, self.partitions.n_features, self.fit
+        return self.client.submit(prepare, self._block(k), *about, key=key, pure=False)
+
+    def _block(self, k: int) -> Any:
+        """Return a future of block k."""
+        block = self.sources[k]
+        if isinstance(block, distributed.Future):
+            return block
+        if k not in self.computed:
+            self.computed[k] = self.client.compute(block)
+        return self.computed[k]
 
     def keep(self, chosen: list[int]) -> None:
         """Go on with some of the parts; blocks are not needed any more, Dask knows how to make them again."""
         self.sources = [self.sources[k] for k in chosen]
         self.parts = [self.parts[k] for k in chosen]
         self.places = [self.places[k] for k in chosen]
-        self.computed = []
+        self.computed = {}
         self.loaded = True
 
     def close(self) -> None:
         """Let go of everything, tasks that still run included."""
-        futures = [*self.parts, *self.computed]
-        self.parts, self.computed, self._weights = [], [], None
-        if self.client.status == "running":
-            _quietly(lambda: self.client.cancel(futures, reason="the fit has ended"))
+        futures = [*self.parts, *self.computed.values()]
+        self.parts, self.computed, self._weights = [], {}, None
+        running = [future for future in futures if not future.done()]
+        if running and self.client.status == "running":
+            _quietly(lambda: self.client.cancel(running, reason="the fit has ended"))
         for future in futures:
             _quietly(future.release)
 
@@ -147,20 +153,29 @@ class Cluster:
 
     # --- one stage --------------------------------------------------------------------------------------------------
 
+    def open(self, name: str, function: Callable[..., Reply], *arguments: Any) -> Reply | None:
+        """Run `function(block, *arguments)` on the only block, before anything is loaded; None when a worker was lost."""
+        try:
+            return self._run(name, function, [self._block(0)], arguments)
+        except StageLost:
+            return None
+
     def stage(self, name: str, function: Callable[..., Reply], *arguments: Any, w: Array | None = None) -> Reply:
         """Run `function(part, *arguments)` for every partition (`w`, if given, comes last) and add the replies up."""
+        vectors = [] if w is None else [self._sent(w)]
+        return self._run(name, function, self.parts, (*arguments, *vectors))
+
+    def _run(self, name: str, function: Callable[..., Reply], inputs: list[Any], arguments: tuple[Any, ...]) -> Reply:
         self.stages += 1
         futures: list[Any] = []
         try:
-            vectors = [] if w is None else [self._sent(w)]
-            for k, part in enumerate(self.parts):
-                place = self.places[k]
+            for k, each in enumerate(inputs):
+                place = self.places[k] if self.places else None
                 futures.append(
                     self.client.submit(
                         function,
-                        part,
+                        each,
                         *arguments,
-                        *vectors,
                         key=self._key(name, self.stages, k),
                         pure=False,
                         workers=None if place is None else [place],
@@ -176,6 +191,8 @@ class Cluster:
                     for i in range(0, len(layer), _FAN_IN)
                 ]
                 futures.extend(layer)
+            if self.scheduler is None:
+                self.scheduler = self._scheduler_id()
             reply: Reply = self._result(layer[0], f"{name} (stage {self.stages})")
         except BaseException:
             _quietly(lambda: self.client.cancel(futures, reason="a stage was given up"))
@@ -185,7 +202,7 @@ class Cluster:
                 _quietly(future.release)
         self.places = list(reply.places)
         if reply.vector is not None:
-            self.bytes_moved += len(self.parts) * reply.vector.nbytes
+            self.bytes_moved += len(inputs) * reply.vector.nbytes
         return reply
 
     def patiently(self, ask: Callable[[], Any]) -> Any:
@@ -282,7 +299,7 @@ class Cluster:
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "
                     "died, not loaded by a task. Give the data as Delayed objects that load them."
                 ) from error
-            self.computed = []
+            self.computed = {}
             part.release()
             self.parts[k], self.places[k] = self._made(k), None
 

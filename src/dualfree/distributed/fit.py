@@ -140,6 +140,6 @@ class Fit:
             trace=self.trace,
             classes=self.spec.classes,
             n_rows=self.spec.n,
-            n_partitions=len(self.cluster.parts),
+            n_partitions=self.spec.partitions,
             bytes_moved=self.cluster.bytes_moved,
         )

@@ -144,7 +144,7 @@ class Rounds(Fit):
         if len(self.trace) < 3 or not (Newton.suits(spec) and Newton.direct(spec)) or best is None:
             return
         left = work.rounds_left(self.trace, self.target)
-        if work.newton_pays(self.summary, len(self.cluster.parts), self.passes, left):
+        if work.newton_pays(self.summary, spec.partitions, self.passes, left):
             self.newton = NewtonSteps(self.cluster, spec, self._certify, best.w, best.b)
             self.phase = Newton.name
 

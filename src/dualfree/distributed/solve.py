@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,13 @@ from . import work
 from .checkpoint import Checkpoint
 from .cluster import Cluster, ClusterError, current_client
 from .fit import RoundState
-from .one_partition import OnePartition
+from .one_partition import OnePartition, first_request
+from .opening import open_fit
 from .partitions import Partitions
 from .progress import ProgressLine
 from .result import DistributedResult
 from .rounds import Rounds
-from .setup import make_spec
+from .setup import Asked, spec_of_cluster
 from .summary import summarise
 
 
@@ -126,34 +128,42 @@ def solve(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}.")
     seed = int(generator(random_state).integers(2**63))
+    asked = Asked(loss, lam, bool(fit_intercept), positive, seed)
     cluster = Cluster(partitions, current_client(client), timeout)
     line = ProgressLine(bool(progress), tol)
     fit: OnePartition | Rounds | None = None
     try:
-        cluster.load(loss)
-        summary = summarise(cluster)
-        spec = make_spec(cluster, summary, loss, lam, bool(fit_intercept), positive, seed)
+        opened = None
+        if len(partitions) == 1 and (checkpoint is None or not Path(checkpoint).exists()):
+            opened = open_fit(cluster, asked, first_request(tol, max_rounds, deadline))
+        if opened is None:
+            cluster.load(loss)
+            summary = summarise(cluster)
+            spec = spec_of_cluster(cluster, summary, asked)
+        else:
+            spec = opened.spec
+            if not opened.ended:
+                cluster.load(loss)
+                cluster.keep([0])
         if tol > 0 and spec.at_zero < 0:
             raise ValueError(
                 f"tol is relative to P(0), which is {spec.at_zero:.3g} for {loss!r}: "
                 "add a constant to its value so that it is not negative, or pass tol=0."
             )
-        count = len(cluster.parts)
         settings: dict[str, Any] = {
             "tol": tol,
             "max_rounds": max_rounds,
             "deadline": deadline,
             "callback": callback,
-            "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, spec, count),
+            "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, spec),
             "progress": line,
         }
-        if count == 1:
-            fit = OnePartition(cluster, spec, **settings)
-        else:
-            passes = work.local_passes(summary, count) if local_passes == "auto" else int(local_passes)
-            depth = work.history_depth(summary)
-            fit = Rounds(cluster, spec, summary, passes=passes, depth=depth, **settings)
         with one_blas_thread():
+            if spec.partitions == 1:
+                fit = OnePartition(cluster, spec, **settings)
+                return fit.go(None if opened is None else opened.first)
+            passes = work.local_passes(summary, spec.partitions) if local_passes == "auto" else int(local_passes)
+            fit = Rounds(cluster, spec, summary, passes=passes, depth=work.history_depth(summary), **settings)
             return fit.go()
     except ClusterError as error:
         if fit is None or fit.best is None or checkpoint is None:

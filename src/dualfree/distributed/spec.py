@@ -13,7 +13,7 @@ from ..losses import Loss
 class Spec:
     """The problem that all partitions share, and the numbers that depend on all of them.
 
-    `sigma` is σ'. `extra` is β² of the intercept's constant column (see `solvers.base`), divided by σ': a partition sees σ'β²,
+    `extra` is β² of the intercept's constant column (see `solvers.base`), divided by σ': a partition sees σ'β²,
     and more than on one machine would slow it down. `positive` is the label that becomes +1.
     """
 
@@ -22,7 +22,7 @@ class Spec:
     fit_intercept: bool
     n: int
     d: int
-    sigma: float
+    partitions: int
     extra: float
     seed: int
     nnz_per_row_max: int
@@ -31,6 +31,11 @@ class Spec:
     intercept_at_zero: float
     positive: Any = None
     classes: Array | None = None
+
+    @property
+    def sigma(self) -> float:
+        """σ', which makes the partitions' steps safe to add up."""
+        return float(self.partitions)
 
     @property
     def scale(self) -> float:

@@ -108,6 +108,13 @@ def describe(
 def summarise(cluster: Cluster) -> Summary:
     """Describe the loaded parts, and drop those without rows."""
     parts: list[PartSummary] = cluster.patiently(lambda: cluster.stage("describe", tasks.describe)).terms
+    summary, filled = merged(parts)
+    cluster.keep(filled)
+    return summary
+
+
+def merged(parts: list[PartSummary]) -> tuple[Summary, list[int]]:
+    """Put together what partitions say of themselves; return also which of them have rows."""
     filled = [k for k, part in enumerate(parts) if part.rows > 0]
     if not filled:
         raise ValueError("The partitions have no rows.")
@@ -117,11 +124,10 @@ def summarise(cluster: Cluster) -> Summary:
                 f"All partitions must have the same number of columns; partition {filled[0]} has {parts[filled[0]].d}, "
                 f"partition {k} has {parts[k].d}."
             )
-    cluster.keep(filled)
     kept = [parts[k] for k in filled]
     n = sum(part.rows for part in kept)
     labels, rows, weights = _labels(kept)
-    return Summary(
+    summary = Summary(
         n=n,
         d=kept[0].d,
         nnz=sum(part.nnz for part in kept),
@@ -134,6 +140,7 @@ def summarise(cluster: Cluster) -> Summary:
         label_weights=weights,
         hessian_cost=max(part.hessian_cost for part in kept),
     )
+    return summary, filled
 
 
 def _labels(parts: list[PartSummary]) -> tuple[Array, Array, Array]:

@@ -21,6 +21,7 @@ from ..losses import Loss
 from ..problem import loss_sum
 from ..row_sums import GapTerms, LocalSums, ResidualTerms, Slope, SlopeDoubt
 from ..solvers.newton import Newton, curvature_sum, curvatures_into
+from . import begun
 from ._dask import distributed
 from .local_solver import LocalSolver
 from .part import LocalProblem, Part
@@ -60,9 +61,9 @@ class PartSummary:
     hessian_cost: float
 
 
-def prepare(block: Block, k: int, loss: Loss, n_features: int | None) -> Part:
-    """Check a block's rows; nothing is copied where the form is right."""
-    return Part(block, k, loss, n_features)
+def prepare(block: Block, k: int, loss: Loss, n_features: int | None, fit: int) -> Part:
+    """Check a block's rows, unless this fit has done so before; nothing is copied where the form is right."""
+    return begun.taken(block, fit) or Part(block, k, loss, n_features)
 
 
 def handed_over(part: Part) -> Part:

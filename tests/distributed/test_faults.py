@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from distributed import Client, LocalCluster
 from problems import make_problem
 
 import dualfree as df
-from dualfree.distributed import Block, ClusterError, Partitions, solve
+from dualfree.distributed import Block, ClusterError, Partitions, solve, tasks
+from dualfree.distributed.cluster import Cluster
 
 TESTS = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 PROBLEM = {"n": 400, "d": 40, "lam": 1e-3, "fit_intercept": True, "form": "csr64"}
@@ -265,6 +267,7 @@ def test_the_client_is_killed_and_comes_back(tmp_path: Path) -> None:
         wait_until(lambda: not tasks_left(client))
         with client_process(address, checkpoint, 1e-8) as process:
             output, errors = process.communicate(timeout=120)
+        assert output, errors
         status, _, gap = output.split()
         assert status == "CONVERGED"
         assert float(gap) <= 1e-8
@@ -279,11 +282,37 @@ def test_ctrl_c_returns_the_best_point(tmp_path: Path) -> None:
             wait_until(checkpoint.exists)
             time.sleep(1.0)
             process.send_signal(signal.SIGINT)
-            output, _ = process.communicate(timeout=60)
+            output, errors = process.communicate(timeout=60)
+        assert output, errors
         status, _, gap = output.split()
         assert status in ("INTERRUPTED", "STALLED")
         assert float(gap) < 1.01
         assert not tasks_left(client)
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_while_the_result_is_put_together(client: Client, monkeypatch: pytest.MonkeyPatch, presses: int) -> None:
+    """The first one keeps the result, complete with the bound on the intercept; the second one ends the call."""
+    problem = make_problem("logistic", **PROBLEM)
+    stage, left = Cluster.stage, [presses]
+
+    def interrupted(self: Cluster, name: str, function: Any, *arguments: Any, **options: Any) -> Any:
+        if function is tasks.shifted_slopes and left[0]:
+            left[0] -= 1
+            raise KeyboardInterrupt
+        return stage(self, name, function, *arguments, **options)
+
+    monkeypatch.setattr(Cluster, "stage", interrupted)
+    fit = partial(solve, partitions_of(problem, 2), client=client, tol=1e-6, **options_of(problem))
+    if presses == 1:
+        result = fit()
+        assert result.status is df.Status.CONVERGED
+        assert np.isfinite(result.certificate.intercept_bound)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            fit()
+    assert left == [0]
+    assert not tasks_left(client)
 
 
 def test_two_fits_at_once(client: Client) -> None:

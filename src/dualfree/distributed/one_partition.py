@@ -113,8 +113,10 @@ class OnePartition(Fit):
         saved = self.saved() if first is None else None
         self.begun_at = None if saved is None else (saved.w, saved.b)
         self.known, self.before = 0, self.round
-        outcome: Outcome | None = None if first is None else self._hear(first)
+        outcome: Outcome | None = None
         try:
+            if first is not None:
+                outcome = self._hear(first)
             seconds = _FIRST_SLICE if first is None else _SLICE
             while outcome is None:
                 left = self.deadline - time.monotonic()

@@ -60,6 +60,7 @@ class Rounds(Fit):
     def go(self) -> DistributedResult:
         """Run until something says stop."""
         outcome: Outcome | None
+        pressed = False
         try:
             self._begin()
             outcome = self._evaluate()
@@ -79,8 +80,15 @@ class Rounds(Fit):
                         self._choose_method()
                         self.cluster.spread()
         except KeyboardInterrupt:
+            pressed = True
             outcome = self._interrupted()
-        return self._finish(outcome)
+        while True:
+            try:
+                return self._finish(outcome)
+            except KeyboardInterrupt:  # the first one keeps the best point even when it comes this late
+                if pressed:
+                    raise
+                pressed = True
 
     # --- one round --------------------------------------------------------------------------------------------------
 

@@ -27,7 +27,9 @@ class InProcess:
         self.parts, self.places, self.bytes_moved, self.stages = parts, [""] * len(parts), 0, 0
         self.before_stage: Callable[[InProcess, str], None] = lambda cluster, name: None
 
-    def stage(self, name: str, task: Callable[..., Reply], *arguments: Any, w: Any = None) -> Reply:
+    def stage(
+        self, name: str, task: Callable[..., Reply], *arguments: Any, w: Any = None, reply_bytes: Any = None
+    ) -> Reply:
         self.stages += 1
         self.before_stage(self, name)
         vectors = [] if w is None else [w]

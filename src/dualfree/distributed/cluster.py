@@ -12,6 +12,7 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,9 @@ _POLL_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0  # a scheduler that is alive answers in that time
 _SPREAD_SECONDS = 5.0
 _FAN_IN = 8
-# A smaller vector travels inside each task; a larger one once, and then from worker to worker.
-_INLINE_BYTES = 1 << 14
-_ATTEMPTS = 20
+# A vector that all partitions together get, or send, travels with their tasks and replies while it is no more than this. A larger
+# one goes to one worker and from there to the others, and replies are added up on the workers.
+_INLINE_BYTES = 1 << 23
 
 
 class ClusterError(RuntimeError):
@@ -160,12 +161,32 @@ class Cluster:
         except StageLost:
             return None
 
-    def stage(self, name: str, function: Callable[..., Reply], *arguments: Any, w: Array | None = None) -> Reply:
-        """Run `function(part, *arguments)` for every partition (`w`, if given, comes last) and add the replies up."""
-        vectors = [] if w is None else [self._sent(w)]
-        return self._run(name, function, self.parts, (*arguments, *vectors))
+    def stage(
+        self,
+        name: str,
+        function: Callable[..., Reply],
+        *arguments: Any,
+        w: Array | None = None,
+        reply_bytes: float | None = None,
+    ) -> Reply:
+        """Run `function(part, *arguments)` for every partition and add the replies up.
 
-    def _run(self, name: str, function: Callable[..., Reply], inputs: list[Any], arguments: tuple[Any, ...]) -> Reply:
+        `w`, if given, comes last among the arguments. A reply is as large as w is, unless `reply_bytes` says otherwise.
+        """
+        vectors = [] if w is None else [self._sent(w)]
+        if reply_bytes is None:
+            reply_bytes = 0 if w is None else w.nbytes
+        on_workers = len(self.parts) * reply_bytes > _INLINE_BYTES
+        return self._run(name, function, self.parts, (*arguments, *vectors), add_on_workers=on_workers)
+
+    def _run(
+        self,
+        name: str,
+        function: Callable[..., Reply],
+        inputs: list[Any],
+        arguments: tuple[Any, ...],
+        add_on_workers: bool = False,
+    ) -> Reply:
         self.stages += 1
         futures: list[Any] = []
         try:
@@ -181,19 +202,20 @@ class Cluster:
                         workers=None if place is None else [place],
                     )
                 )
-            layer, level = futures, 0
-            while len(layer) > 1:
+            layer, level = list(futures), 0
+            while add_on_workers and len(layer) > 1:
                 level += 1
                 layer = [
-                    self.client.submit(
-                        fold, layer[i : i + _FAN_IN], key=self._key("reduce", self.stages, level, i), pure=False
-                    )
-                    for i in range(0, len(layer), _FAN_IN)
+                    self.client.submit(fold, group, key=self._key("reduce", self.stages, level, i), pure=False)
+                    for i, group in enumerate(_groups(layer))
                 ]
                 futures.extend(layer)
             if self.scheduler is None:
                 self.scheduler = self._scheduler_id()
-            reply: Reply = self._result(layer[0], f"{name} (stage {self.stages})")
+            replies = self._results(layer, f"{name} (stage {self.stages})")
+            while len(replies) > 1:
+                replies = [fold(group) for group in _groups(replies)]
+            (reply,) = replies
         except BaseException:
             _quietly(lambda: self.client.cancel(futures, reason="a stage was given up"))
             raise
@@ -206,46 +228,53 @@ class Cluster:
         return reply
 
     def patiently(self, ask: Callable[[], Any]) -> Any:
-        """Ask again while workers are being lost, but not for ever."""
-        for attempt in range(_ATTEMPTS):
+        """Ask again while workers are being lost, for as long as `timeout` allows between two answers."""
+        began, losses = time.monotonic(), 0
+        while True:
             try:
                 return ask()
             except StageLost as error:
+                losses += 1
+                if time.monotonic() - began > self.timeout:
+                    raise ClusterError(
+                        f"Workers were lost {losses} times in {self.timeout:g} s without an answer in between, the last "
+                        f"time like this: {error}. Look at the workers' logs; they may be running out of memory."
+                    ) from error
                 self._weights = None
                 self._forget_lost_places()
-                lost = error
-                time.sleep(min(2.0, 0.1 * 2**attempt))
-        raise ClusterError(
-            f"Workers were lost {_ATTEMPTS} times in a row, the last time like this: {lost}. "
-            "Look at the workers' logs; they may be running out of memory."
-        )
+                time.sleep(min(2.0, 0.1 * 2**losses))
 
     def _sent(self, w: Array) -> Any:
         """Return w, or a future of it on the workers; the same one for all stages at the same w."""
         self.bytes_moved += len(self.parts) * w.nbytes
-        if w.nbytes <= _INLINE_BYTES:
+        if len(self.parts) * w.nbytes <= _INLINE_BYTES:
             return w
         if self._weights is None or self._weights[0] is not w:
             key = self._key("weights", self.stages)
             self._weights = None
             try:
                 sent = self.client.scatter({key: w}, hash=False, timeout=self.timeout)[key]
-            except (TimeoutError, OSError, distributed.CancelledError) as error:
+            except TimeoutError as error:
                 self._check_scheduler()
                 raise ClusterError(f"No worker took the weights within {self.timeout:g} s: {error}") from error
+            except (OSError, distributed.CancelledError) as error:
+                self._check_scheduler()
+                raise StageLost(f"the weights did not arrive: {error}") from error
             self._weights = (w, sent)
         return self._weights[1]
 
     # --- waiting ----------------------------------------------------------------------------------------------------
 
-    def _result(self, future: Any, what: str) -> Reply:
-        """Wait for a reply; look around once a second for reasons why it will never come."""
+    def _results(self, futures: list[Any], what: str) -> list[Reply]:
+        """Wait for replies; look around once a second for reasons why they will never come."""
         began = time.monotonic()
         while True:
             try:
-                return future.result(timeout=_POLL_SECONDS)
+                gather = partial(self.client.gather, futures, asynchronous=True)
+                replies: list[Reply] = self.client.sync(gather, callback_timeout=_POLL_SECONDS)
+                return replies
             except TimeoutError as error:
-                if future.done() and future.status == "error":
+                if any(future.status == "error" for future in futures):  # a task of the user's has timed out itself
                     raise error
             except (EvaluationLost, Stale) as error:
                 raise StageLost(str(error)) from error
@@ -309,6 +338,11 @@ class Cluster:
 
     def _key(self, name: str, *numbers: int) -> str:
         return "-".join(["dualfree", name, str(self.fit), *map(str, numbers)])
+
+
+def _groups(layer: list[Any]) -> list[list[Any]]:
+    """What is added up together: on the workers or here, in the same order."""
+    return [layer[i : i + _FAN_IN] for i in range(0, len(layer), _FAN_IN)]
 
 
 def total_of(reply: Reply) -> Array:

@@ -51,14 +51,11 @@ class LocalProblem(Problem):
         return labels
 
     def bind(self, spec: Spec) -> None:
-        """Take over what only all partitions together know.
-
-        `lam` is chosen such that 1/(lam n_k) = σ'/(λn): with it, the solvers' own kernels solve CoCoA+'s subproblem.
-        """
+        """Take over what only all partitions together know."""
         if self.bound:
             return
         self.fit_intercept = spec.fit_intercept
-        self.lam = spec.lam if self.n == spec.n else spec.lam * spec.n / (spec.sigma * self.n)
+        self.lam = spec.lam
         self.classes = spec.classes
         self._at_zero = None
         if self.loss.task == "regression":

@@ -40,7 +40,7 @@ def solve(
     max_rounds: int = 1000,
     max_time: float | None = None,
     random_state: int | np.random.Generator | None = None,
-    local_passes: int | str = "auto",
+    local_passes: float | str = "counted",
     client: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callable[[RoundState], Any] | None = None,
@@ -66,10 +66,11 @@ def solve(
         Stop after that many seconds.
     random_state : int, Generator or None
         Seed. The same partitions and seed give the same bits, on any number of workers.
-    local_passes : int or "auto", default="auto"
-        Passes over its rows that a partition makes in a round. "auto" weighs computation against communication by
-        counting entries and bytes, never by the clock. A single partition has no rounds; it runs ``dualfree.solve``'s
-        own solver, and an epoch counts as a round.
+    local_passes : float, "counted" or "measured", default="counted"
+        Passes over its rows that a partition makes in a round: a whole number, or a part of a pass such as 0.25. "counted"
+        weighs computation against communication by counting entries and bytes, never by the clock. "measured" times both
+        before the fit begins; the bits then depend on the run, and ``result.local_passes`` says what to pass to repeat it.
+        A single partition has no rounds; it runs ``dualfree.solve``'s own solver, and an epoch counts as a round.
     client : distributed.Client, optional
         The cluster; by default the current client.
     checkpoint : path, optional
@@ -123,8 +124,7 @@ def solve(
     deadline = math.inf
     if max_time is not None:
         deadline = time.monotonic() + real_number("max_time", max_time, low=0.0, finite=False)
-    if local_passes != "auto":
-        local_passes = whole_number("local_passes", local_passes, low=1)
+    local_passes = work.checked_passes(local_passes)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}.")
     seed = int(generator(random_state).integers(2**63))
@@ -162,7 +162,7 @@ def solve(
             if spec.partitions == 1:
                 fit = OnePartition(cluster, spec, **settings)
                 return fit.go(None if opened is None else opened.first)
-            passes = work.local_passes(summary, spec.partitions) if local_passes == "auto" else int(local_passes)
+            passes = work.local_passes(local_passes, cluster, spec, summary)
             fit = Rounds(cluster, spec, summary, passes=passes, depth=work.history_depth(summary), **settings)
             return fit.go()
     except ClusterError as error:

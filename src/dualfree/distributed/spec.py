@@ -33,11 +33,6 @@ class Spec:
     classes: Array | None = None
 
     @property
-    def sigma(self) -> float:
-        """σ', which makes the partitions' steps safe to add up."""
-        return float(self.partitions)
-
-    @property
     def scale(self) -> float:
         """1/(λn)."""
         return 1.0 / (self.lam * self.n)

@@ -7,6 +7,7 @@ lock, and the refusal of requests that are older than the newest one seen.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from .partitions import Block
 from .reply import Reply
 from .residual_histogram import histogram
 from .spec import Spec
+from .windows import Window, WindowTerms
 
 Recipe = tuple[tuple[int, float], ...]
 
@@ -124,43 +126,69 @@ def at_zero(part: Part, spec: Spec, at: float) -> Reply:
 class Round(NamedTuple):
     """Where a round begins and how much to do in it.
 
-    `seq` names the result, `recipe` says from which earlier results the starting α is mixed, `wanted` which of them to keep.
-    `total` is Σ α of all partitions at the start. With `empty`, an α that was rebuilt for the recipe is set to 0 instead.
+    `seq` names the result, `recipe` says from which earlier results the starting α is mixed; they are kept, because the round
+    may have to be asked for again. `total` is Σ α of all partitions at the start. What to do are so many passes, or a window.
     """
 
     seq: int
     recipe: Recipe
-    wanted: tuple[int, ...]
     b: float
     total: float
-    passes: int
-    empty: bool = False
+    work: int | Window
 
 
 def advance(part: Part, spec: Spec, request: Round, w: Array) -> Reply:
-    """Improve the partition's α on CoCoA+'s subproblem; return Σ α_i x_i and Σ α_i of the result."""
+    """Improve the partition's α on CoCoA+'s subproblem.
+
+    After passes, return Σ α_i x_i and Σ α_i of the result; after a window, Δw and its `WindowTerms`.
+    """
     problem = bound_problem(part, spec)
     with part.lock, one_blas_thread():
         _refuse_if_old(part, request.seq)
         alpha, rebuilt = part.base(request.recipe, w, request.b)
         if rebuilt:
-            return reply_of(part, 0.0, np.zeros(spec.d), rebuilt=True)  # w has to be made consistent first
+            return reply_of(part, None, np.zeros(spec.d), rebuilt=True)  # w has to be made consistent first
         offset = request.b + spec.extra * spec.scale * request.total
-        solver = LocalSolver(problem, np.random.default_rng([spec.seed, part.k]), spec.extra)
-        solver.improve(alpha, w, offset, request.passes)
-        part.keep(request.seq, alpha, request.wanted)
-        return reply_of(part, *_sums(part, alpha))
+        work = request.work
+        if isinstance(work, Window):
+            solver = LocalSolver(problem, spec, part.k, work.sigma, work.number // work.of)
+            change, activity = solver.visit_window(alpha, w, offset, work)
+            change /= work.sigma
+            total = exact_sum(alpha, problem.sample_weight)[0] if spec.fit_intercept else 0.0
+            terms: Any = WindowTerms(total, float(change @ change), activity)
+        else:
+            LocalSolver(problem, spec, part.k, float(spec.partitions)).improve(alpha, w, offset, work)
+            terms, change = _sums(part, alpha)
+        part.keep(request.seq, alpha, dict(request.recipe))
+        return reply_of(part, terms, change)
 
 
-def restore(part: Part, spec: Spec, request: Round, w: Array) -> Reply:
-    """Take the mixture itself, or α̂ = −s φ'(Xw + b) where something is missing; return its Σ α_i x_i and Σ α_i."""
+PROBED = 8  # a part of a pass
+
+
+def probe(part: Part, spec: Spec, w: Array) -> Reply:
+    """Visit a window, as a round would, and forget it; return the change of w and the seconds that it took."""
+    problem = bound_problem(part, spec)
+    with part.lock, one_blas_thread():
+        began = time.perf_counter()
+        window = Window(0, PROBED, float(spec.partitions))
+        solver = LocalSolver(problem, spec, part.k, window.sigma)
+        change, _ = solver.visit_window(np.zeros(problem.n), w, spec.intercept_at_zero, window)
+        return reply_of(part, time.perf_counter() - began, change)
+
+
+def restore(part: Part, spec: Spec, request: Round, empty: bool, w: Array) -> Reply:
+    """Take the mixture itself, or α̂ = −s φ'(Xw + b) where something is missing; return its Σ α_i x_i and Σ α_i.
+
+    With `empty`, an α that was rebuilt for the recipe is set to 0 instead.
+    """
     bound_problem(part, spec)
     with part.lock, one_blas_thread():
         _refuse_if_old(part, request.seq)
         alpha, rebuilt = part.base(request.recipe, w, request.b)
-        if request.empty and part.rebuilt in dict(request.recipe):
+        if empty and part.rebuilt in dict(request.recipe):
             alpha[:] = 0.0
-        part.keep(request.seq, alpha, ())
+        part.keep(request.seq, alpha, dict(request.recipe))
         part.rebuilt = request.seq if rebuilt else None
         total, vector = _sums(part, alpha)
         return reply_of(part, total, vector, rebuilt=rebuilt)

@@ -59,7 +59,7 @@ def solve_in_process(
     *,
     tol: float = 1e-8,
     rounds: int = 1000,
-    passes: int = 2,
+    passes: float = 2,
     depth: int = 5,
     newton: bool = True,
     callback: Callable[[RoundState], Any] | None = None,

@@ -95,34 +95,52 @@ def test_a_worker_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_workers_are_killed_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("count", "passes", "inline_bytes"),
+    [(4, 2, 1 << 23), (4, 0.25, 0), (1, 2, 1 << 23)],
+    ids=["passes", "windows", "one"],
+)
+def test_workers_are_killed_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, count: int, passes: float, inline_bytes: int
+) -> None:
     """More often than Dask forgives (three times for the same task); sometimes all of them, at any moment of a stage.
 
     A nanny gives up a worker that dies while it starts, so each time both have to be there first.
     """
     without_newton(monkeypatch)
+    monkeypatch.setattr("dualfree.distributed.cluster._INLINE_BYTES", inline_bytes)
     problem = make_problem("squared_hinge", **PROBLEM)
     rng = np.random.default_rng(0)
-    killers: list[threading.Timer] = []
+    strikes: list[int] = []
+    ended = threading.Event()
     with small_cluster(2, processes=True) as client:
 
-        def strike(count: int) -> None:
-            client.wait_for_workers(2, timeout=60)
-            time.sleep(1.0)
-            kill(client, count)
+        def chaos() -> None:
+            while len(strikes) < 5 and not ended.wait(0.5 * rng.random()):
+                client.wait_for_workers(2, timeout=60)
+                time.sleep(1.0)
+                strikes.append(int(rng.integers(1, 3)))
+                kill(client, strikes[-1])
 
-        def chaos(state: Any) -> None:
-            if len(killers) < 5 and not any(killer.is_alive() for killer in killers):
-                killers.append(threading.Timer(0.3 * rng.random(), strike, (int(rng.integers(1, 3)),)))
-                killers[-1].start()
+        def slowly(state: Any) -> None:
+            """Do not end before the last strike."""
+            if len(strikes) < 5:
+                time.sleep(0.2)
 
-        result = solve(
-            partitions_of(problem, 4), client=client, tol=1e-6, timeout=120, callback=chaos, **options_of(problem)
-        )
-        for killer in killers:
-            killer.join()
-        assert len(killers) >= 3
-        assert_good(problem, result, 1e-6)
+        thread = threading.Thread(target=chaos)
+        thread.start()
+        options = options_of(problem) | {"client": client, "timeout": 120, "callback": slowly, "local_passes": passes}
+        try:
+            while True:
+                result = solve(partitions_of(problem, count), tol=1e-6, max_rounds=100_000, **options)
+                assert_good(problem, result, 1e-6)
+                if len(strikes) == 5:
+                    break
+        finally:
+            ended.set()
+            thread.join()
+        assert max(strikes) == 2
+        assert not tasks_left(client)
 
 
 @pytest.mark.slow

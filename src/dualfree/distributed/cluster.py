@@ -27,8 +27,8 @@ _POLL_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0  # a scheduler that is alive answers in that time
 _SPREAD_SECONDS = 5.0
 _FAN_IN = 8
-# A vector that all partitions together get, or send, travels with their tasks and replies while it is no more than this. A larger
-# one goes to one worker and from there to the others, and replies are added up on the workers.
+# Up to so many bytes for all partitions together, vectors travel with tasks and replies. More go to one worker and from there to
+# the others, and replies are added up on the workers.
 _INLINE_BYTES = 1 << 23
 
 
@@ -323,6 +323,10 @@ class Cluster:
                     f"Partition {k} was refused by the cluster: {error}. The scheduler and the workers must be able to "
                     "import everything that the blocks are made with, dualfree included."
                 ) from error
+            if part.status == "error" and isinstance(error, distributed.scheduler.KilledWorker):
+                self.client.retry([part])  # Dask gives up what has seen several workers die; this fit goes on
+                self.places[k] = None
+                continue
             if isinstance(self.sources[k], distributed.Future):
                 raise ClusterError(
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "

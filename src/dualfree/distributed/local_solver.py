@@ -39,15 +39,18 @@ class LocalSolver(ProxSdca):
             self.begin_epoch()
             self.visit(self.problem.n)
 
-    def visit_window(self, alpha: Array, w: Array, offset: float, window: Window) -> tuple[Array, float]:
-        """Change α in place by the visits of one window; return σ'Δw and Σ (α_i⁺ − α_i)²."""
+    def visit_window(self, alpha: Array, w: Array, offset: float, window: Window) -> tuple[Array, float, float]:
+        """Change α in place by the visits of one window; return Δw, what it adds to the offset, and Σ (α_i⁺ − α_i)²."""
         self._begin(alpha, w, offset)
         self.begin_epoch()
-        first, last = (self.problem.n * j // window.of for j in (window.number % window.of, window.number % window.of + 1))
+        first, last = (
+            self.problem.n * j // window.of for j in (window.number % window.of, window.number % window.of + 1)
+        )
         self.position = first
         self.visit(last - first)
         self.w -= w
-        return self.w, self.activity or 0.0
+        self.w /= window.sigma
+        return self.w, (self.offset[0] - offset) / window.sigma, self.activity or 0.0
 
     def _begin(self, alpha: Array, w: Array, offset: float) -> None:
         self.alpha, self.w, self.farthest = alpha, w.copy(), 0.0  # no account is kept of how far w drifts from w(α)

@@ -53,6 +53,8 @@ class Rounds(Fit):
         super().__init__(cluster, spec, **settings)
         self.summary, self.passes = summary, passes
         self.windows = None if passes >= 1 else Windows(round(1 / passes), spec.partitions)
+        self.whole_passes = int(passes) if passes >= 1 else work.WHOLE_PASSES
+        self.visited = 0.0  # passes over the rows
         self.mixing = Anderson(depth)
         self.phase = "cocoa+"
         self.newton: NewtonSteps | None = None
@@ -120,8 +122,8 @@ class Rounds(Fit):
 
     def _one_round(self) -> None:
         began = time.monotonic()
-        work = int(self.passes) if self.windows is None else self.windows.next
-        reply, request = self._ask("round", tasks.advance, work)
+        to_do = self.whole_passes if self.windows is None else self.windows.next
+        reply, request = self._ask("round", tasks.advance, to_do)
         if reply.rebuilt:
             self._restore()
         elif self.windows is None:
@@ -134,20 +136,23 @@ class Rounds(Fit):
             self.pending = w, b, request.seq
             self.start = self.mixing.next_start(Output(request.seq, w, b, total, change))
             self.round += 1
+            self.visited += self.whole_passes
         else:
             self._add_window(self.windows, reply, request)
         self.seconds += time.monotonic() - began
 
     def _add_window(self, windows: Windows, reply: Reply, request: Round) -> None:
         change = total_of(reply)
-        total, apart, activity = (math.fsum(column) for column in zip(*reply.terms, strict=True))
-        windows.learn(float(change @ change), apart, activity)
+        total, moved, apart, activity = (math.fsum(column) for column in zip(*reply.terms, strict=True))
+        together = float(change @ change) + (moved * moved / self.spec.extra if self.spec.fit_intercept else 0.0)
+        windows.learn(together, apart, activity)
         w, b = self.start.w + change, self.start.b
         if windows.between_passes:
             b += self.spec.extra * self.spec.scale * total
         self.pending = w, b, request.seq
         self.start = Start(((request.seq, 1.0),), w, b, total)
         self.round += 1
+        self.visited += 1.0 / windows.count
 
     def _ask(self, name: str, task: Callable[..., Any], work: int | Window, *more: Any) -> tuple[Reply, Round]:
         def once() -> tuple[Reply, Round]:
@@ -167,7 +172,8 @@ class Rounds(Fit):
         if len(self.trace) < 3 or not (Newton.suits(spec) and Newton.direct(spec)) or best is None:
             return
         left = work.rounds_left(self.trace, self.target)
-        if work.newton_pays(self.summary, spec.partitions, self.passes, left):
+        passes = self.whole_passes if self.windows is None else 1.0 / self.windows.count
+        if work.newton_pays(self.summary, spec.partitions, passes, left):
             self.newton = NewtonSteps(self.cluster, spec, self._certify, best.w, best.b)
             self.phase = Newton.name
 
@@ -191,8 +197,10 @@ class Rounds(Fit):
         if self.best is not None and certificate.gap > _MUCH_WORSE * self.best.certificate.gap:
             self.mixing.give_up()
         if self.windows is not None:
-            self.windows.heed(len(self.trace) > 0 and certificate.gap > self.trace[-1].gap)
+            self.windows.heed(certificate.gap)
         outcome = self._record(w, b, certificate, sums, quietly)
+        if self.windows is not None and self.windows.too_many(work.rounds_left(self.trace, self.target)):
+            self.windows = None
         self.due = next_evaluation(self.trace, self.round, self.target, farthest=0.5)
         return outcome
 
@@ -202,7 +210,7 @@ class Rounds(Fit):
         """Enter an evaluation into the history and judge it."""
         entry = TraceEntry(
             self.round,
-            float(self.round * self.passes),
+            self.visited,
             self.seconds,
             self.evaluation_seconds,
             certificate.primal,
@@ -245,7 +253,7 @@ class Rounds(Fit):
             return True
         if self.windows is None:
             return self.round >= self.due
-        return self.windows.evaluation_is_due(self.trace[-1].gap, self.target)
+        return self.windows.evaluation_is_due(self.target)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 

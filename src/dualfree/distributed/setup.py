@@ -60,7 +60,7 @@ def make_spec(summary: Summary, partitions: int, asked: Asked, ask_at_zero: AtZe
         n=summary.n,
         d=summary.d,
         partitions=partitions,
-        extra=(INTERCEPT_SHARE * mean if mean > 0 else 1.0) / partitions if fit_intercept else 0.0,
+        extra=(INTERCEPT_SHARE * mean if mean > 0 else 1.0) / partitions**2 if fit_intercept else 0.0,
         seed=asked.seed,
         nnz_per_row_max=summary.nnz_per_row_max,
         mean_norm_squared=mean,

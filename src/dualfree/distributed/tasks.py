@@ -148,14 +148,14 @@ def advance(part: Part, spec: Spec, request: Round, w: Array) -> Reply:
         alpha, rebuilt = part.base(request.recipe, w, request.b)
         if rebuilt:
             return reply_of(part, None, np.zeros(spec.d), rebuilt=True)  # w has to be made consistent first
-        offset = request.b + spec.extra * spec.scale * request.total
         work = request.work
+        offset = request.b + spec.extra * spec.scale * request.total
         if isinstance(work, Window):
             solver = LocalSolver(problem, spec, part.k, work.sigma, work.number // work.of)
-            change, activity = solver.visit_window(alpha, w, offset, work)
-            change /= work.sigma
+            change, moved, activity = solver.visit_window(alpha, w, offset, work)
             total = exact_sum(alpha, problem.sample_weight)[0] if spec.fit_intercept else 0.0
-            terms: Any = WindowTerms(total, float(change @ change), activity)
+            apart = float(change @ change) + (moved * moved / spec.extra if spec.fit_intercept else 0.0)
+            terms: Any = WindowTerms(total, moved, apart, activity)
         else:
             LocalSolver(problem, spec, part.k, float(spec.partitions)).improve(alpha, w, offset, work)
             terms, change = _sums(part, alpha)
@@ -173,7 +173,7 @@ def probe(part: Part, spec: Spec, w: Array) -> Reply:
         began = time.perf_counter()
         window = Window(0, PROBED, float(spec.partitions))
         solver = LocalSolver(problem, spec, part.k, window.sigma)
-        change, _ = solver.visit_window(np.zeros(problem.n), w, spec.intercept_at_zero, window)
+        change, *_ = solver.visit_window(np.zeros(problem.n), w, spec.intercept_at_zero, window)
         return reply_of(part, time.perf_counter() - began, change)
 
 

@@ -12,11 +12,15 @@ stays twice as large from then on, until it is K, with which convergence is prov
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 _CAUTION = 1.1
-# A certificate costs nearly a pass. It is worth it when the activity says that tol is met, and after so many passes at any rate.
+# A certificate costs nearly a pass. It is due when the activity says that tol is met, and after so many passes at any rate.
 _LONGEST_WAIT = 3
+# Passes after which windows must have shown how fast they are, and the most that may then be left. Wherever windows needed less
+# than a hundred passes they needed fewer than accelerated rounds did; where they needed more, it was now one, now the other.
+_FAIR_TRIAL, _TOO_MANY = 10, 100.0
 
 
 class Window(NamedTuple):
@@ -28,9 +32,10 @@ class Window(NamedTuple):
 
 
 class WindowTerms(NamedTuple):
-    """Of one partition: Σ α_i, ‖Δ_k‖² and Σ (α_i⁺ − α_i)²."""
+    """Of one partition: Σ α_i, what was added to b + βω, ‖Δ_k‖² with the intercept's column, and Σ (α_i⁺ − α_i)²."""
 
     total: float
+    moved: float
     apart: float
     activity: float
 
@@ -43,7 +48,8 @@ class Windows:
         self.number = 0
         self.sigma = self.least = 1.0
         self.activity = 0.0  # of the pass that is under way, or has just ended
-        self.evaluated_pass, self.evaluated_activity = 0, 0.0
+        self.evaluated_pass, self.evaluated_activity, self.gap = 0, 0.0, math.inf
+        self.optimism = 1.0  # by how much the estimate was too small at the last certificate
 
     @property
     def next(self) -> Window:
@@ -65,18 +71,31 @@ class Windows:
         if apart > 0.0:
             self.sigma = min(self.partitions, max(self.least, _CAUTION * together / apart))
 
-    def evaluation_is_due(self, gap: float, target: float) -> bool:
-        """Whether to ask for a certificate, `gap` being the last one."""
+    @property
+    def estimate(self) -> float | None:
+        """What the gap is about now: it shrinks as the activity does."""
+        return self.gap * self.activity / self.evaluated_activity if self.evaluated_activity > 0.0 else None
+
+    def evaluation_is_due(self, target: float) -> bool:
+        """Whether to ask for a certificate."""
         if not self.between_passes:
             return False
         passes = self.number // self.count
-        if passes <= 1 or passes >= self.evaluated_pass + _LONGEST_WAIT or not self.evaluated_activity > 0.0:
+        estimate = self.estimate
+        if estimate is None or passes >= self.evaluated_pass + _LONGEST_WAIT:
             return True
-        return gap * self.activity / self.evaluated_activity <= target
+        return estimate * self.optimism <= target
 
-    def heed(self, grown: bool) -> None:
-        """Hear of a certificate: whether the gap has grown since the last one."""
-        self.evaluated_pass, self.evaluated_activity = self.number // self.count, self.activity
-        if grown:
+    def too_many(self, left: float) -> bool:
+        """Whether so many windows are left that accelerated rounds of whole passes will come to the end sooner."""
+        return self.number >= _FAIR_TRIAL * self.count and left > _TOO_MANY * self.count
+
+    def heed(self, gap: float) -> None:
+        """Hear of a certificate."""
+        estimate = self.estimate
+        if estimate:
+            self.optimism = max(1.0, gap / estimate)
+        if gap > self.gap:
             self.least = min(self.partitions, 2.0 * self.least)
             self.sigma = max(self.sigma, self.least)
+        self.evaluated_pass, self.evaluated_activity, self.gap = self.number // self.count, self.activity, gap

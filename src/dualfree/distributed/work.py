@@ -2,8 +2,8 @@
 
 A round costs a message each way (`_LATENCY`) and the transport of w and of its change; a pass costs time per stored entry and
 per row. Where a message costs less than a pass, a round is a window of a pass (`windows`) that costs about as much as the
-message. Otherwise passes are repeated until a round's computation is about as long as its communication, but at least twice (a
-single pass needs half as many rounds again) and at most four times (more have saved no rounds wherever it was measured).
+message. Otherwise it is two passes: one needs up to twice as many rounds, and three or four have saved none wherever it was
+measured.
 
 Costs are counted, as a rule, from entries and bytes, never from the clock: the same problem then gets the same numbers on
 every machine and in every run, and the same bits. On request they are measured.
@@ -29,7 +29,7 @@ from .summary import Summary
 _LATENCY = 1.5e7
 _PER_BYTE = 1.0
 _PER_FAR_ENTRY, _NEAR_BYTES = 10.0, 1 << 21  # where w does not fit a core's own cache
-_LEAST, _MOST = 2, 4
+WHOLE_PASSES = 2
 _FEWEST_WINDOWS, _MOST_WINDOWS = 4, 8
 _DEPTHS = (4, 8)
 _NEWTON_STEPS = 8
@@ -63,7 +63,7 @@ def passes_for(one_pass: float, message: float) -> float:
     """Passes a round, a pass and a message costing so much."""
     if message < one_pass:
         return 1.0 / min(_MOST_WINDOWS, max(_FEWEST_WINDOWS, round(one_pass / message)))
-    return float(min(_MOST, max(_LEAST, round(message / one_pass))))
+    return float(WHOLE_PASSES)
 
 
 def measured_costs(cluster: Cluster, spec: Spec) -> tuple[float, float]:
@@ -99,6 +99,8 @@ def history_depth(summary: Summary) -> int:
 
 def rounds_left(trace: Trace, target: float) -> float:
     """Rounds until the gap is at the target, extrapolated from the last two evaluations."""
+    if len(trace) < 2:
+        return math.inf
     before, now = trace[-2], trace[-1]
     if not 0 < now.gap < before.gap or now.epoch == before.epoch:
         return math.inf

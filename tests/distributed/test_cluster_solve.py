@@ -16,7 +16,7 @@ from distributed import Client
 from problems import CORNERED, LOSSES, make_problem
 
 import dualfree as df
-from dualfree.distributed import Block, Partitions, begun, describe, solve
+from dualfree.distributed import Block, Partitions, begun, solve
 from dualfree.distributed.cluster import Cluster
 from dualfree.distributed.part import Part
 
@@ -186,10 +186,6 @@ def test_labels_of_any_kind_and_one_against_the_rest(client: Client) -> None:
     problem = make_problem("logistic", n=90, d=4, lam=0.05, seed=2)
     names = np.array(["a", "b", "c"])[np.arange(90) % 3]
     parts = partitions_of(problem, 3, labels=names)
-    summary = describe(parts, client=client)
-    assert (summary.n, summary.d) == (90, 4)
-    assert summary.labels.tolist() == ["a", "b", "c"]
-    assert summary.label_rows.tolist() == [30, 30, 30]
     result = solve(parts, client=client, loss="logistic", lam=0.05, positive="b", tol=1e-9, random_state=0)
     assert result.classes is None
     assert_agrees(df.Problem(problem.X, names == "b", "logistic", 0.05), result)

@@ -27,7 +27,7 @@ _POLL_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0  # a scheduler that is alive answers in that time
 _SPREAD_SECONDS = 5.0
 _FAN_IN = 8
-# Up to so many bytes for all partitions together, vectors travel with tasks and replies. More go to one worker and from there to
+# Up to so many bytes for all partitions together, vectors travel with tasks and replies. More go to one worker, from there to
 # the others, and replies are added up on the workers.
 _INLINE_BYTES = 1 << 23
 

@@ -14,8 +14,8 @@ class Spec:
     """The problem that all partitions share, and the numbers that depend on all of them.
 
     `extra` is β² of the intercept's constant column (see `solvers.base`), less by K², the square of the number of partitions,
-    than on one machine: a partition sees only its own part of Σ α, and a large β² keeps it from moving that against the others'.
-    On two sets with 8 partitions, K² instead of K saved a third of the rounds. `positive` is the label that becomes +1.
+    than on one machine: a partition sees only its own part of Σ α, and a large β² keeps it from moving that against the others
+    do. On two sets with 8 partitions, K² instead of K saved a third of the rounds. `positive` is the label that becomes +1.
     """
 
     loss: Loss

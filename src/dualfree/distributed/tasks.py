@@ -48,7 +48,7 @@ class EvaluationLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PartSummary:
-    """Sizes of a partition and, for classification, its labels with their rows and weights."""
+    """Sizes of a partition and, for classification, its labels with their weights."""
 
     rows: int
     d: int
@@ -58,7 +58,6 @@ class PartSummary:
     weight: float
     largest_target: float
     labels: list[Any]
-    label_rows: list[int]
     label_weights: list[float]
     hessian_cost: float
 
@@ -77,19 +76,18 @@ def describe(part: Part) -> Reply:
     """Say what the client needs to know of a partition."""
     problem = part.problem
     if problem is None:
-        return reply_of(part, PartSummary(0, 0, 0, 0, 0.0, 0.0, 0.0, [], [], [], 0.0))
+        return reply_of(part, PartSummary(0, 0, 0, 0, 0.0, 0.0, 0.0, [], [], 0.0))
     labels: list[Any] = []
-    rows: list[int] = []
     weights: list[float] = []
     largest = 0.0
     if problem.loss.task == "classification":
         try:
-            unique, inverse, counts = np.unique(problem.labels, return_inverse=True, return_counts=True)
+            unique, inverse = np.unique(problem.labels, return_inverse=True)
         except TypeError as error:
             raise TypeError(
                 f"Partition {part.k}: y must hold labels of one type that can be sorted: {error}."
             ) from None
-        labels, rows = list(unique), [int(c) for c in counts]
+        labels = list(unique)
         weights = [float(x) for x in np.bincount(inverse, problem.sample_weight, minlength=unique.size)]
     else:
         largest = float(np.abs(problem.labels).max())
@@ -104,7 +102,6 @@ def describe(part: Part) -> Reply:
             weight=float(problem.sample_weight.sum()),
             largest_target=largest,
             labels=labels,
-            label_rows=rows,
             label_weights=weights,
             hessian_cost=Newton.hessian_cost(problem),
         ),

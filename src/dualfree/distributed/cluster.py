@@ -26,6 +26,7 @@ from .tasks import EvaluationLost, Stale, handed_over, prepare
 _POLL_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0  # a scheduler that is alive answers in that time
 _SPREAD_SECONDS = 5.0
+_LOADING_AGAIN = 3
 _FAN_IN = 8
 # Up to so many bytes for all partitions together, vectors travel with tasks and replies. More go to one worker, from there to
 # the others, and replies are added up on the workers.
@@ -81,6 +82,7 @@ class Cluster:
         self.partitions = partitions
         self.sources = list(partitions.blocks)
         self.loaded = False
+        self.killed = 0  # how often Dask has given a partition up
         self.spread_again = time.monotonic() + _SPREAD_SECONDS
         self.scheduler: str | None = None  # asked for while the first tasks are on their way
 
@@ -318,15 +320,18 @@ class Cluster:
         for k, part in enumerate(self.parts):
             if part.status not in ("cancelled", "error"):  # "lost" is being made again
                 continue
+            if part.status == "error" and isinstance(error, distributed.scheduler.KilledWorker):
+                # Dask gives up what has seen several workers die. While rows are loaded, they may well be the reason.
+                self.killed += 1
+                if self.loaded or self.killed <= _LOADING_AGAIN * len(self.parts):
+                    self.client.retry([part])
+                    self.places[k] = None
+                    continue
             if not self.loaded:
                 raise ClusterError(
                     f"Partition {k} was refused by the cluster: {error}. The scheduler and the workers must be able to "
                     "import everything that the blocks are made with, dualfree included."
                 ) from error
-            if part.status == "error" and isinstance(error, distributed.scheduler.KilledWorker):
-                self.client.retry([part])  # Dask gives up what has seen several workers die; this fit goes on
-                self.places[k] = None
-                continue
             if isinstance(self.sources[k], distributed.Future):
                 raise ClusterError(
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "

@@ -17,7 +17,7 @@ import dualfree as df
 from dualfree.distributed.windows import Windows
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
     problem=cases(forms=["dense64"]),
     count=st.integers(2, 5),

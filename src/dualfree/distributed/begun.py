@@ -27,4 +27,8 @@ def taken(block: Block, fit: int) -> Part | None:
     if not isinstance(block, Block):
         return None
     with _lock:
-        return _waiting.get(block, {}).pop(fit, None)
+        parts = _waiting.get(block, {})
+        part = parts.pop(fit, None)
+        if not parts:
+            _waiting.pop(block, None)
+        return part

@@ -276,8 +276,9 @@ class Cluster:
                 replies: list[Reply] = self.client.sync(gather, callback_timeout=_POLL_SECONDS)
                 return replies
             except TimeoutError as error:
-                if any(future.status == "error" for future in futures):  # a task of the user's has timed out itself
-                    raise error
+                for future in futures:  # a task of the user's may have timed out itself
+                    if future.status == "error" and isinstance(future.exception(_ANSWER_SECONDS), TimeoutError):
+                        raise error
             except (EvaluationLost, Stale) as error:
                 raise StageLost(str(error)) from error
             except (distributed.CancelledError, OSError, distributed.scheduler.KilledWorker) as error:

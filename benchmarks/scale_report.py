@@ -184,14 +184,17 @@ def _prediction(frame: pd.DataFrame, constants: Constants) -> str:
         if len(middle) < 2:
             lines.append(f"{name}, gap {level:g}: one K > 1 was measured, which says nothing of how rounds grow.")
             continue
-        exponent = growth(list(middle.index), list(middle.rounds))
-        most = middle.index.max()
-        rounds = middle.rounds[most] * (_TARGET.workers / most) ** exponent
-        share = float((middle.evaluation_seconds / middle.round_seconds).median())
-        counts = ", ".join(f"{r:.0f}" for r in middle.rounds)
-        lines.append(
-            f"{name}, gap {level:g}: rounds {counts} for K = {', '.join(map(str, middle.index))}, ∝ K^{exponent:.2f}; at "
-            f"{_TARGET.workers} workers {rounds:.0f} rounds, certificates {100 * share:.0f} % on top: "
-            f"{rounds * made.best * (1 + share):.0f} to {rounds * made.worst * (1 + share):.0f} s"
-        )
+        passes = middle.passes * middle.rounds
+        exponent = growth(list(middle.index), list(passes))
+        counts = ", ".join(f"{p:.0f}" for p in passes)
+        line = f"{name}, gap {level:g}: passes {counts} for K = {', '.join(map(str, middle.index))}, ∝ K^{exponent:.2f}"
+        if (middle.passes < 1).all():  # rounds of the kind that is predicted
+            most = middle.index.max()
+            rounds = passes[most] * (_TARGET.workers / most) ** exponent / _TARGET.visits
+            share = float((middle.evaluation_seconds / middle.round_seconds).median())
+            line += (
+                f"; at {_TARGET.workers} workers {rounds:.0f} rounds, certificates {100 * share:.0f} % on top: "
+                f"{rounds * made.best * (1 + share):.0f} to {rounds * made.worst * (1 + share):.0f} s"
+            )
+        lines.append(line)
     return "\n\n".join(lines)

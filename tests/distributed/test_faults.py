@@ -78,25 +78,21 @@ def kill(client: Any, count: int = 1) -> None:
 
 
 def test_a_worker_is_killed(processes: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once between two rounds, once in the middle of one; the nanny starts another one."""
+    """In the middle of a round; the nanny starts another one."""
     without_newton(monkeypatch)
     problem = make_problem("logistic", **PROBLEM)
-    begun = threading.Event()
+    killers: list[threading.Timer] = []
 
-    def in_the_middle() -> None:
-        begun.wait(60)
-        time.sleep(0.2)
-        kill(processes)
+    def soon() -> None:
+        killers.append(threading.Timer(0.05, kill, (processes,)))
+        killers[0].start()
 
-    thread = threading.Thread(target=in_the_middle)
-    thread.start()
-    act = At(2, lambda: (kill(processes), begun.set()))
+    act = At(2, soon)
     result = solve(
-        partitions_of(problem, 4), client=processes, tol=1e-5, timeout=60, callback=act, **options_of(problem)
+        partitions_of(problem, 4), client=processes, tol=1e-6, timeout=60, callback=act, **options_of(problem)
     )
-    thread.join()
-    assert act.done
-    assert_good(problem, result, 1e-5)
+    killers[0].join()
+    assert_good(problem, result, 1e-6)
     assert not tasks_left(processes)
 
 
@@ -342,7 +338,7 @@ def test_two_fits_at_once(client: Client) -> None:
     results: dict[str, Any] = {}
 
     def run(name: str, problem: df.Problem) -> None:
-        results[name] = solve(partitions_of(problem, 3), client=client, tol=1e-6, **options_of(problem))
+        results[name] = solve(partitions_of(problem, 3), client=client, tol=1e-4, **options_of(problem))
 
     for k, problem in enumerate(problems):
         run(f"alone {k}", problem)
@@ -360,17 +356,17 @@ def test_waiting_ends_with_a_sentence(client: Client) -> None:
     """A block that takes for ever, and a cluster without workers."""
 
     def slow() -> Block:
-        time.sleep(4)
+        time.sleep(2)
         return Block(np.eye(2), np.array([0, 1]))
 
-    with pytest.raises(ClusterError, match=r"No answer for 1\.5 s while waiting for solve.*Raise timeout"):
-        solve(Partitions([dask.delayed(slow)()]), client=client, timeout=1.5)
+    with pytest.raises(ClusterError, match=r"No answer for 0\.5 s while waiting for solve.*Raise timeout"):
+        solve(Partitions([dask.delayed(slow)()]), client=client, timeout=0.5)
     with (
         LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         Client(empty) as other,
         pytest.raises(ClusterError, match="the cluster has no workers"),
     ):
-        solve(partitions_of(make_problem("logistic"), 2), client=other, timeout=1.5)
+        solve(partitions_of(make_problem("logistic"), 2), client=other, timeout=0.5)
     assert not tasks_left(client)
 
 

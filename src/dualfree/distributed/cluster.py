@@ -272,8 +272,11 @@ class Cluster:
         began = time.monotonic()
         while True:
             try:
+                if not any(future.status == "error" for future in futures):
+                    with self.client.as_current():  # Dask waits with the current client, whatever client the futures are of
+                        distributed.wait(futures, timeout=_POLL_SECONDS)
                 gather = partial(self.client.gather, futures, asynchronous=True)
-                replies: list[Reply] = self.client.sync(gather, callback_timeout=_POLL_SECONDS)
+                replies: list[Reply] = self.client.sync(gather, callback_timeout=_ANSWER_SECONDS)
                 return replies
             except TimeoutError as error:
                 for future in futures:  # a task of the user's may have timed out itself

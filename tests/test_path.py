@@ -47,7 +47,7 @@ def test_an_interrupted_path_keeps_what_it_has(problem):
         return (state.epoch > 0 and len(seen) > 0) or seen.extend([1] if state.certificate.relative_gap < 1e-6 else [])
 
     seen = []
-    path = df.path(problem, [0.1, 1.0, 0.01], random_state=0, callback=stop_in_the_second)
+    path = df.path(problem, [0.1, 1.0, 0.01], solver="prox-sdca", random_state=0, callback=stop_in_the_second)
     assert not path.complete
     assert path.lams.tolist() == [0.1, 1.0]
     assert path[0].status is df.Status.INTERRUPTED

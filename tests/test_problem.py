@@ -219,3 +219,53 @@ def test_constants() -> None:
     assert np.array_equal(problem.smoothness, problem.sample_weight)
     assert problem.nnz == problem.X.nnz
     assert problem.nnz_per_row_max == (dense(problem) != 0).sum(axis=1).max()
+
+
+# --- entries that are all 1 -------------------------------------------------------------------------------------------
+
+
+def _one_hot(n: int = 300, d: int = 12) -> scipy.sparse.csr_matrix:
+    X = scipy.sparse.random(n, d, density=0.3, format="csr", random_state=0)
+    X.data[:] = 1.0
+    return X
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_values_that_are_all_one_are_not_read(dtype: type, index: type) -> None:
+    X = _one_hot().astype(dtype)
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    y = np.where(np.arange(300) % 3 > 0, 1.0, -1.0)
+    problem = df.Problem(X, y, lam=0.01)
+    dense = df.Problem(X.toarray(), y, lam=0.01)
+    assert len(problem.rows) == 2
+    assert problem.nnz == X.nnz
+    assert problem.nnz_per_row_max == int(np.diff(X.indptr).max())
+    np.testing.assert_allclose(problem.row_norms_squared, dense.row_norms_squared, rtol=1e-6)
+    w, alpha = np.random.default_rng(0).normal(size=(2, 300))
+    np.testing.assert_allclose(problem.margins(w[:12]), dense.margins(w[:12]), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(problem.weights_of(alpha), dense.weights_of(alpha), rtol=1e-12)
+    part = problem.subset(np.arange(0, 300, 7))
+    assert len(part.rows) == 2
+    np.testing.assert_allclose(part.margins(w[:12]), problem.margins(w[:12])[::7], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(problem.between(50, 90).margins(w[:12]), problem.margins(w[:12])[50:90], rtol=1e-12)
+
+
+def test_one_other_value_is_read() -> None:
+    for position in (0, -1):
+        for value in (2.0, -1.0, 1.0 + 2e-16, 0.0):
+            X = _one_hot()
+            X.data[position] = value
+            assert len(df.Problem(X, np.arange(300.0), loss="squared", lam=1.0).rows) == 3
+
+
+@pytest.mark.parametrize("solver", ["auto", "adfsdca", "adfsdca+", "dfsdca", "importance", "prox-sdca"])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_solvers_on_values_that_are_all_one(solver: str, loss: str) -> None:
+    X = _one_hot()
+    y = np.where(np.arange(300) % 3 > 0, 1.0, -1.0)
+    ones, dense = (df.Problem(A, y, loss=loss, lam=0.05, fit_intercept=True) for A in (X, X.toarray()))
+    found = df.solve(ones, solver, tol=1e-9, max_epochs=20_000, random_state=0)
+    assert found.status is df.Status.CONVERGED
+    best = df.solve(dense, "prox-sdca", tol=1e-11, max_epochs=20_000, random_state=1)
+    assert 0.0 <= dense.primal(found.w, found.intercept) - best.certificate.dual <= 2e-9 * dense.at_zero

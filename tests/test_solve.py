@@ -284,7 +284,7 @@ def test_same_seed_same_bits(solver: str) -> None:
     generator = df.solve(problem, solver, tol=1e-8, max_epochs=20_000, random_state=np.random.default_rng(3))
     assert np.array_equal(first.w, generator.w)
     other = df.solve(problem, solver, tol=1e-8, max_epochs=20_000, random_state=4)
-    assert not np.array_equal(first.alpha, other.alpha)
+    assert solver == "auto" or not np.array_equal(first.alpha, other.alpha)  # Newton steps draw nothing
     most = first.certificate.distance_bound + other.certificate.distance_bound
     assert np.linalg.norm(first.w - other.w) <= most
     assert df.solve(problem, solver, max_epochs=2).n_epochs <= 2  # no seed at all

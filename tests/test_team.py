@@ -6,6 +6,7 @@ import itertools
 import threading
 from typing import Any
 
+import mpmath as mp
 import numba
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from dualfree import team
 from dualfree.barrier import meet, meeting_point
 from dualfree.solvers import together
 from dualfree.solvers.prox_sdca import Permutations
+from dualfree.team import Team
 
 
 @pytest.fixture(autouse=True)
@@ -187,3 +189,24 @@ def test_threads_meet() -> None:
         assert not thread.is_alive()
     assert wrong == [0] * size
     assert counts[:, 0].tolist() == [rounds] * size
+
+
+def test_drift_bounds_the_distance_from_the_sum_with_threads() -> None:
+    """‖w − w(α)‖ against arithmetic of 60 digits after many windows: never above the bound, and the bound is small."""
+    problem = make_problem("squared_hinge", n=120, d=20, lam=1e-3, weights="random")
+    solver = Permutations(problem, np.random.default_rng(0))
+    with Team(problem, 3) as solver.team:
+        assert solver.team.size == 3
+        solver.start(np.zeros(problem.n), 0.0)
+        for _ in range(30):
+            solver.begin_epoch()
+            solver.visit(problem.n)
+            solver.end_epoch()
+    assert solver.together is not None
+    with mp.workdps(60):
+        factor = 1 / (mp.mpf(problem.lam) * problem.n)
+        exact = [mp.mpf(float(a)) for a in solver.alpha]
+        sums = [sum(a * mp.mpf(float(x)) for a, x in zip(exact, column, strict=True)) for column in problem.X.T]
+        far = mp.norm([mp.mpf(float(w)) - factor * total for w, total in zip(solver.w, sums, strict=True)])
+    assert 0.0 < far <= solver.drift
+    assert solver.drift < 1e-9 * np.linalg.norm(solver.w)

@@ -98,7 +98,7 @@ class Problem:
     def _take_rows(self, X: Any) -> None:
         self.X = row_matrix(X)
         self.n, self.d = self.X.shape
-        self.rows = _rows.as_rows(self.X)
+        self.rows = _rows.without_ones(_rows.as_rows(self.X))
         self.row_norms_squared: Array = _rows.squared_norms(self.rows)
         if not np.isfinite(self.row_norms_squared).all():
             refuse_not_finite(self.X)
@@ -162,7 +162,7 @@ class Problem:
         if len(self.rows) == 1:
             other.rows = (self.rows[0][first:last],)
         else:
-            other.rows = (self.rows[0], self.rows[1], self.rows[2][first : last + 1])
+            other.rows = (*self.rows[:-1], self.rows[-1][first : last + 1])
         other.y, other.sample_weight = self.y[first:last], self.sample_weight[first:last]
         other.row_norms_squared = self.row_norms_squared[first:last]
         other._at_zero = None
@@ -174,14 +174,14 @@ class Problem:
         other.__dict__.pop("pairs", None)
         other.X = self.X[chosen]
         other.n = other.X.shape[0]
-        other.rows = _rows.as_rows(other.X)
+        other.rows = _rows.as_rows(other.X)[-len(self.rows) :]  # with or without values, as here
         other.y, other.sample_weight = self.y[chosen], self.sample_weight[chosen]
         other.row_norms_squared = self.row_norms_squared[chosen]
         other._at_zero = None
         return other
 
     def __repr__(self) -> str:
-        form = "CSR" if len(self.rows) == 3 else "dense"
+        form = "dense" if len(self.rows) == 1 else "CSR"
         intercept = ", fit_intercept=True" if self.fit_intercept else ""
         return f"Problem({self.n}×{self.d} {form}, {self.loss!r}, lam={self.lam:g}{intercept})"
 
@@ -195,7 +195,7 @@ class Problem:
     @property
     def nnz(self) -> int:
         """Stored entries of X."""
-        return int(self.rows[2][-1] - self.rows[2][0]) if len(self.rows) == 3 else self.n * self.d
+        return self.n * self.d if len(self.rows) == 1 else int(self.rows[-1][-1] - self.rows[-1][0])
 
     @cached_property
     def pairs(self) -> int:
@@ -205,7 +205,7 @@ class Problem:
     @property
     def nnz_per_row_max(self) -> int:
         """Stored entries of the longest row."""
-        return int(np.diff(self.rows[2]).max()) if len(self.rows) == 3 else self.d
+        return self.d if len(self.rows) == 1 else int(np.diff(self.rows[-1]).max())
 
     @property
     def at_zero(self) -> float:

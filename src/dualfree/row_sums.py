@@ -20,6 +20,7 @@ from .dual_domain import Balance
 from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms_into, residual
 from .problem import Problem, slope_sum
 from .team import Part, Team
+from .vector_math import wide_vectors
 
 EPS = 2.0**-52
 EVALUATION = 32.0 * EPS  # what evaluating a closed form may cost, relative and as a shift of z
@@ -249,6 +250,7 @@ def _gap_terms(
     unit: float,
 ) -> tuple[float, float, float, float, float]:
     """Return the fields of `GapTerms`."""
+    wide_vectors()
     total, rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     block = np.empty((_TERMS, _AT_A_TIME))
     for first in range(0, z.size, _AT_A_TIME):
@@ -395,6 +397,10 @@ def _shifted_slope(
 @kernel
 def absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
     """z_i = |κ_i|."""
-    loss_slopes(loss, z, b, y, s, z)
-    for i in range(z.size):
-        z[i] = abs(z[i] + alpha[i])
+    wide_vectors()
+    slopes = np.empty(_AT_A_TIME)  # apart from z: a loop that writes what it reads does not run on vector registers
+    for first in range(0, z.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, z.size)
+        loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], slopes[: last - first])
+        for i in range(first, last):
+            z[i] = abs(slopes[i - first] + alpha[i])

@@ -1,6 +1,7 @@
 """One view of the rows x_i of X, whatever holds them.
 
-A kernel receives ``rows``, a tuple of arrays: ``(X,)`` for a dense C-order matrix, ``(data, indices, indptr)`` for CSR.
+A kernel receives ``rows``, a tuple of arrays: ``(X,)`` for a dense C-order matrix, ``(data, indices, indptr)`` for CSR, and
+``(indices, indptr)`` for CSR whose entries are all 1: one-hot columns and sets of words, where the values need not be read.
 The functions below are resolved by numba from the tuple's type while a kernel compiles, so that one kernel source
 serves dense and sparse, float32 and float64, 32- and 64-bit indices, and pays nothing for it at run time.
 
@@ -16,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from ._jit import REASSOCIATE, kernel
+from ._jit import REASSOCIATE, device, kernel
 
 Rows = tuple[Any, ...]
 
@@ -24,11 +25,16 @@ _FAST = {"fastmath": set(REASSOCIATE), "error_model": "numpy", "nogil": True}
 _PLAIN = {"error_model": "numpy", "nogil": True}
 _LINE = 64  # bytes of a cache line
 _HEAD = 128  # entries
+_SOME = 2048
 _TOGETHER = 64  # rows that stay in the first-level cache between two uses
 
 
 def _is_dense(rows: Any) -> bool:
     return isinstance(rows, types.BaseTuple) and len(rows) == 1
+
+
+def _is_ones(rows: Any) -> bool:
+    return isinstance(rows, types.BaseTuple) and len(rows) == 2
 
 
 # --- pieces that kernels call -----------------------------------------------------------------------------------------
@@ -41,6 +47,11 @@ def row_count(rows: Rows) -> int:
 
 def row_length(rows: Rows, i: int) -> int:
     """Return the number of stored entries of x_i."""
+    raise NotImplementedError("compiled code only")
+
+
+def row_value(rows: Rows, position: int) -> float:
+    """Return a stored entry of sparse rows."""
     raise NotImplementedError("compiled code only")
 
 
@@ -78,14 +89,21 @@ def row_prefetch(rows: Rows, i: int) -> None:
 def _row_count(rows: Any) -> Any:
     if _is_dense(rows):
         return lambda rows: rows[0].shape[0]
-    return lambda rows: rows[2].size - 1
+    return lambda rows: rows[-1].size - 1
 
 
 @overload(row_length, strict=False, jit_options=_PLAIN)
 def _row_length(rows: Any, i: Any) -> Any:
     if _is_dense(rows):
         return lambda rows, i: rows[0].shape[1]
-    return lambda rows, i: np.int64(rows[2][i + 1] - rows[2][i])
+    return lambda rows, i: np.int64(rows[-1][i + 1] - rows[-1][i])
+
+
+@overload(row_value, strict=False, jit_options=_PLAIN)
+def _row_value(rows: Any, position: Any) -> Any:
+    if _is_ones(rows):
+        return lambda rows, position: 1.0
+    return lambda rows, position: rows[0][position]
 
 
 @intrinsic
@@ -117,6 +135,18 @@ def _row_prefetch(rows: Any, i: Any) -> Any:
 
         return dense
 
+    if _is_ones(rows):
+
+        def ones(rows: Any, i: Any) -> Any:
+            indices, indptr = rows
+            first, last = np.int64(indptr[i]), min(np.int64(indptr[i + 1]), np.int64(indptr[i]) + _HEAD)
+            for address in range(
+                indices.ctypes.data + first * indices.itemsize, indices.ctypes.data + last * indices.itemsize, _LINE
+            ):
+                _prefetch(np.uintp(address))
+
+        return ones
+
     def sparse(rows: Any, i: Any) -> Any:
         data, indices, indptr = rows
         first, last = np.int64(indptr[i]), min(np.int64(indptr[i + 1]), np.int64(indptr[i]) + _HEAD)
@@ -143,6 +173,17 @@ def _row_dot(rows: Any, i: Any, w: Any) -> Any:
 
         return dense
 
+    if _is_ones(rows):
+
+        def ones(rows: Any, i: Any, w: Any) -> Any:
+            indices, indptr = rows
+            total = 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                total += w[indices[k]]
+            return total
+
+        return ones
+
     def sparse(rows: Any, i: Any, w: Any) -> Any:
         data, indices, indptr = rows
         total = 0.0
@@ -163,6 +204,15 @@ def _row_add(rows: Any, i: Any, scale: Any, w: Any) -> Any:
                 w[j] += scale * x[j]
 
         return dense
+
+    if _is_ones(rows):
+
+        def ones(rows: Any, i: Any, scale: Any, w: Any) -> Any:
+            indices, indptr = rows
+            for k in range(indptr[i], indptr[i + 1]):
+                w[indices[k]] += scale
+
+        return ones
 
     def sparse(rows: Any, i: Any, scale: Any, w: Any) -> Any:
         data, indices, indptr = rows
@@ -210,6 +260,9 @@ def _row_add_squares(rows: Any, i: Any, scale: Any, out: Any) -> Any:
 
         return dense
 
+    if _is_ones(rows):
+        return lambda rows, i, scale, out: row_add(rows, i, scale, out)
+
     def sparse(rows: Any, i: Any, scale: Any, out: Any) -> Any:
         data, indices, indptr = rows
         for k in range(indptr[i], indptr[i + 1]):
@@ -230,6 +283,17 @@ def _row_outer_add(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
                     matrix[j, k] += factor * x[k]
 
         return dense
+
+    if _is_ones(rows):
+
+        def ones(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
+            indices, indptr = rows
+            for first in range(indptr[i], indptr[i + 1]):
+                target = matrix[indices[first]]
+                for k in range(first, indptr[i + 1]):
+                    target[indices[k]] += scale
+
+        return ones
 
     def sparse(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
         data, indices, indptr = rows
@@ -271,6 +335,9 @@ def _squared_norm_overload(rows: Any, i: Any) -> Any:
             return total
 
         return dense
+
+    if _is_ones(rows):
+        return lambda rows, i: np.float64(row_length(rows, i))
 
     def sparse(rows: Any, i: Any) -> Any:
         data, _, indptr = rows
@@ -360,6 +427,27 @@ def as_rows(X: Any) -> Rows:
     if isinstance(X, np.ndarray):
         return (borrowed(X),)
     return (borrowed(X.data), _unsigned(borrowed(X.indices)), _unsigned(borrowed(X.indptr)))
+
+
+def without_ones(rows: Rows) -> Rows:
+    """Return CSR rows without their values where those are all 1."""
+    return rows[1:] if len(rows) == 3 and _all_ones(rows[0]) else rows
+
+
+@kernel
+def _all_ones(values: Any) -> bool:
+    for first in range(0, values.size, _SOME):  # noqa: SIM110 — in short pieces: most data say no in the first
+        if _distance_from_ones(values[first : first + _SOME]) != 0.0:
+            return False
+    return True
+
+
+@device(reassociate=True)
+def _distance_from_ones(values: Any) -> float:
+    total = 0.0
+    for k in range(values.size):
+        total += abs(values[k] - 1.0)
+    return total
 
 
 def _unsigned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -151,7 +151,7 @@ def _cuts(problem: Problem, size: int) -> list[int]:
     """Where to cut the rows into `size` parts of about the same number of entries, none empty."""
     if len(problem.rows) == 1:
         return [problem.n * k // size for k in range(size + 1)]
-    indptr = problem.rows[2]
+    indptr = problem.rows[-1]
     inner = np.searchsorted(indptr, [problem.nnz * k // size for k in range(1, size)])
     cuts = [0, *(int(cut) for cut in inner), problem.n]
     return [min(max(cut, k), problem.n - size + k) for k, cut in enumerate(cuts)]

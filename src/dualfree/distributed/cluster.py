@@ -273,7 +273,9 @@ class Cluster:
         while True:
             try:
                 if not any(future.status == "error" for future in futures):
-                    with self.client.as_current():  # Dask waits with the current client, whatever client the futures are of
+                    with (
+                        self.client.as_current()
+                    ):  # Dask waits with the current client, whatever client the futures are of
                         distributed.wait(futures, timeout=_POLL_SECONDS)
                 gather = partial(self.client.gather, futures, asynchronous=True)
                 replies: list[Reply] = self.client.sync(gather, callback_timeout=_ANSWER_SECONDS)

@@ -40,7 +40,7 @@ class LocalSolver(ProxSdca):
             self.visit(self.problem.n)
 
     def visit_window(self, alpha: Array, w: Array, offset: float, window: Window) -> tuple[Array, float, float]:
-        """Change α in place by the visits of one window; return Δw, what it adds to the offset, and Σ (α_i⁺ − α_i)²."""
+        """Change α in place by the visits of one window; return Δw, what it adds to the offset, and the activity."""
         self._begin(alpha, w, offset)
         self.begin_epoch()
         first, last = (

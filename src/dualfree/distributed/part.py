@@ -115,7 +115,7 @@ class Part:
         self.__dict__.update(state)
         self.lock = threading.Lock()
         if self.problem is not None:
-            self.problem.rows = _rows.as_rows(self.problem.X)  # one copy of the data, not two
+            self.problem.rows = _rows.without_ones(_rows.as_rows(self.problem.X))  # one copy of the data, not two
 
     # --- dual vectors -----------------------------------------------------------------------------------------------
 

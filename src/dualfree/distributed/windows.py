@@ -32,7 +32,7 @@ class Window(NamedTuple):
 
 
 class WindowTerms(NamedTuple):
-    """Of one partition: Σ α_i, what was added to b + βω, ‖Δ_k‖² with the intercept's column, and Σ (α_i⁺ − α_i)²."""
+    """Of one partition: Σ α_i, what was added to b + βω, ‖Δ_k‖² with the intercept's column, and the solver's activity."""
 
     total: float
     moved: float
@@ -63,7 +63,7 @@ class Windows:
         return self.number % self.count == 0
 
     def learn(self, together: float, apart: float, activity: float) -> None:
-        """Hear what the window has done: ‖Σ Δ_k‖², Σ ‖Δ_k‖² and Σ (α_i⁺ − α_i)²."""
+        """Hear what the window has done: ‖Σ Δ_k‖², Σ ‖Δ_k‖² and the solver's activity."""
         if self.between_passes:
             self.activity = 0.0
         self.activity += activity

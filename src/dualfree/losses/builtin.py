@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from .._checks import real_number
 from .._jit import device
+from ..vector_math import vector_exp
 from . import epsilon_insensitive as _tube
 from . import huber as _huber
 from . import logistic as _logistic
@@ -329,3 +330,41 @@ def terms_into(
             values[k] = value(loss_id, p, z[k] + b, y[k])
             slopes[k] = derivative(loss_id, p, z[k] + b, y[k])
             gaps[k] = fenchel_young(loss_id, p, z[k] + b, y[k], a[k])
+
+
+# One loop for each of the usual losses, without a branch inside: it runs on vector registers.
+
+
+@device
+def slopes_into(loss_id: int, p: float, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i = s_i φ'(z_i + b; y_i)."""
+    if loss_id == LOGISTIC:
+        for i in range(z.size):
+            out[i] = -(y[i] * s[i]) / (1.0 + vector_exp(y[i] * (z[i] + b)))
+    elif loss_id == SQUARED:
+        for i in range(z.size):
+            out[i] = s[i] * _squared.derivative(z[i] + b, y[i])
+    elif loss_id == SQUARED_HINGE:
+        for i in range(z.size):
+            out[i] = s[i] * _squared_hinge.derivative(z[i] + b, y[i])
+    else:
+        for i in range(z.size):
+            out[i] = s[i] * derivative(loss_id, p, z[i] + b, y[i])
+
+
+@device
+def curvatures_into(loss_id: int, p: float, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i = s_i φ''(z_i + b; y_i)."""
+    if loss_id == LOGISTIC:
+        for i in range(z.size):
+            e = vector_exp(-abs(z[i] + b))
+            out[i] = s[i] * e / ((1.0 + e) * (1.0 + e))
+    elif loss_id == SQUARED:
+        for i in range(z.size):
+            out[i] = s[i]
+    elif loss_id == SQUARED_HINGE:
+        for i in range(z.size):
+            out[i] = s[i] * _squared_hinge.curvature(z[i] + b, y[i])
+    else:
+        for i in range(z.size):
+            out[i] = s[i] * curvature(loss_id, p, z[i] + b, y[i])

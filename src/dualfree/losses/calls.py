@@ -13,7 +13,6 @@ from typing import Any
 from numba.extending import overload
 
 from .._jit import device
-from ..vector_math import vector_exp
 from . import builtin
 from .user_defined import UserLossType
 
@@ -223,12 +222,7 @@ def _slopes(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
     if functions is None:
 
         def builtin_slopes(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
-            if loss[0] == builtin.LOGISTIC:
-                for i in range(z.size):  # no branch inside: this loop runs on vector registers
-                    out[i] = -(y[i] * s[i]) / (1.0 + vector_exp(y[i] * (z[i] + b)))
-            else:
-                for i in range(z.size):
-                    out[i] = s[i] * builtin.derivative(loss[0], loss[1], z[i] + b, y[i])
+            builtin.slopes_into(loss[0], loss[1], z, b, y, s, out)
 
         return builtin_slopes
     derivative = functions["derivative"]
@@ -245,13 +239,7 @@ def _curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
     if _user(loss) is None:
 
         def builtin_curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
-            if loss[0] == builtin.LOGISTIC:
-                for i in range(z.size):
-                    e = vector_exp(-abs(z[i] + b))
-                    out[i] = s[i] * e / ((1.0 + e) * (1.0 + e))
-            else:
-                for i in range(z.size):
-                    out[i] = s[i] * builtin.curvature(loss[0], loss[1], z[i] + b, y[i])
+            builtin.curvatures_into(loss[0], loss[1], z, b, y, s, out)
 
         return builtin_curvatures
 

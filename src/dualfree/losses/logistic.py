@@ -16,6 +16,7 @@ _STEPS = 200
 _SERIES = (0.0, 0.0, *(1.0 / (k * (k - 1)) for k in range(2, 11)))
 _SHORT = 1e-5  # the cubic remainder of such a step is below 1e-15
 _NEAR = 0.5
+_FAR = 0.1715  # of |b − p|/(b + p)
 
 
 @device
@@ -107,7 +108,7 @@ def dual_step(z: float, y: float, a: float, q: float) -> float:
 def near_step(z: float, y: float, a: float, q: float) -> tuple[float, float]:
     """Return about the root that `dual_step` finds, from one exponential where that will do, and the residual a + φ'(z).
 
-    One step of Halley's rule from m. Its error is of third order: a move of the margin by ½ is right to a few per cent, a small
+    One step of Halley's rule from m. Its error is of third order: a move of the margin by ½ is right to three per cent, a small
     one to as many digits as the visits to come will keep. Farther moves are left to `dual_step`.
     """
     m = y * z
@@ -117,8 +118,11 @@ def near_step(z: float, y: float, a: float, q: float) -> tuple[float, float]:
     bend = 1.0 - 2.0 * p
     g = q * (b - p)
     slope = 1.0 + q * w
-    step = 2.0 * g * slope / (2.0 * slope * slope + g * q * w * bend)
+    rate = 2.0 * slope / (2.0 * slope * slope + g * q * w * bend)
+    step = g * rate  # m⁺ = m − step
     if abs(step) <= _NEAR:
+        if q * w > 1.0:  # b⁺ = b + (m⁺ − m)/q: an error of the margin counts 1/q times here, w times below
+            return y * (b - (b - p) * min(1.0, rate)), y * (b - p)
         return y * (p + w * step * (1.0 + 0.5 * bend * step)), y * (b - p)
     return dual_step(z, y, a, q), y * (b - p)
 
@@ -186,6 +190,25 @@ def _far_part(b: float, p: float) -> float:
 
 
 @device(contract=True)
+def _add_part(b: Any, p: Any, near: Any, far: Any, out: Any) -> None:
+    """Add one part of the divergence for some rows, most often all near: then no logarithm is needed."""
+    for k in range(out.size):
+        near[k] = _near_part(b[k], p[k])
+    for k in range(out.size):
+        far[k] = abs(b[k] - p[k]) - _FAR * (b[k] + p[k])
+    farthest = -1.0
+    for k in range(out.size):
+        farthest = max(farthest, far[k])
+    if farthest >= 0.0:
+        for k in range(out.size):
+            far[k] = _far_part(b[k], p[k])
+        for k in range(out.size):
+            near[k] = near[k] if abs(b[k] - p[k]) < _FAR * (b[k] + p[k]) else far[k]
+    for k in range(out.size):
+        out[k] += near[k]
+
+
+@device(contract=True)
 def terms_into(z: Any, shift: float, y: Any, a: Any, value: Any, slope: Any, divergence: Any, scratch: Any) -> None:
     """`terms` for up to 128 rows, z + shift being the margins; `scratch` has five rows.
 
@@ -207,20 +230,13 @@ def terms_into(z: Any, shift: float, y: Any, a: Any, value: Any, slope: Any, div
     for k in range(z.size):
         value[k] = max(0.0, -y[k] * (z[k] + shift)) + (near[k] if e[k] < 0.4 else far[k])
     for k in range(z.size):
-        near[k] = _near_part(kept[k], smaller[k])
+        divergence[k] = 0.0
+    _add_part(kept, smaller, near, far, divergence)
     for k in range(z.size):
-        far[k] = _far_part(kept[k], smaller[k])
+        kept[k], smaller[k] = 1.0 - kept[k], 1.0 / (1.0 + e[k])
+    _add_part(kept, smaller, near, far, divergence)
     for k in range(z.size):
-        divergence[k] = near[k] if abs(kept[k] - smaller[k]) < 0.1715 * (kept[k] + smaller[k]) else far[k]
-    for k in range(z.size):
-        near[k] = _near_part(1.0 - kept[k], 1.0 / (1.0 + e[k]))
-    for k in range(z.size):
-        far[k] = _far_part(1.0 - kept[k], 1.0 / (1.0 + e[k]))
-    for k in range(z.size):
-        other, larger = 1.0 - kept[k], 1.0 / (1.0 + e[k])
-        divergence[k] += near[k] if abs(other - larger) < 0.1715 * (other + larger) else far[k]
-    for k in range(z.size):
-        if not 0.0 <= kept[k] <= 1.0 or smaller[k] < 1e-290:  # outside the domain, or in the far tails
+        if not 0.0 <= a[k] * y[k] <= 1.0 or e[k] < 1e-290:  # outside the domain, or in the far tails
             value[k], slope[k], divergence[k] = terms(z[k] + shift, y[k], a[k])
 
 

@@ -18,14 +18,17 @@ import numpy as np
 from .. import rows as _rows
 from .._checks import Array
 from .._jit import kernel
-from ..losses.calls import loss_curvature, loss_fenchel_young, loss_slopes
+from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
-from ..sampling.adaptive import lemma_pair, potential_scales
+from ..sampling.adaptive import lemma_scales
 from ..sampling.permutation import shuffle
 from ..team import Part
+from ..vector_math import wide_vectors
 from .exact_steps import ExactSteps
+from .newton import misfit
 
 _MOST = 40.0
+_AT_A_TIME = 256  # rows, on vector registers and in the first-level cache
 
 
 class Adaptive(ExactSteps):
@@ -36,7 +39,7 @@ class Adaptive(ExactSteps):
 
     def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
         super().__init__(problem, rng)
-        self.scales = potential_scales(problem, self.extra)
+        _, self.c = lemma_scales(problem, self.extra)
         self.shares = np.empty(problem.n)
         self.order = np.empty(problem.n, dtype=np.int32 if problem.n < 2**31 else np.int64)
 
@@ -45,14 +48,18 @@ class Adaptive(ExactSteps):
         super().start(alpha, intercept)
         self._scan()
 
+    def take_over(self, other: ExactSteps) -> None:
+        """Begin with a scan."""
+        super().take_over(other)
+        self._scan()
+
     def _scan(self) -> None:
         problem, offset = self.problem, float(self.offset[0])
 
         def scan(part: Part) -> float:
             here, z, alpha = part.problem, self.shares[part.where], self.alpha[part.where]
-            loss, v = here.loss.compiled, here.row_norms_squared
             _rows.margins_into(here.rows, self.w, z)
-            return float(_weigh(loss, z, offset, here.y, here.sample_weight, v, self.extra, self.scales, alpha))
+            return float(_weigh(here.loss.compiled, z, offset, here.y, here.sample_weight, self.c[part.where], alpha))
 
         total = sum(self.team.each(scan))
         self.gap_estimate = total / problem.n
@@ -78,23 +85,24 @@ class Adaptive(ExactSteps):
 
 
 @kernel
-def _weigh(loss: Any, z: Any, b: float, y: Any, s: Any, v: Any, extra: float, scales: Any, alpha: Any) -> float:
+def _weigh(loss: Any, z: Any, b: float, y: Any, s: Any, c: Any, alpha: Any) -> float:
     """z_i ← c_i |κ_i|, z being the margins without b; return about Σ FY_i."""
-    block, slopes = 256, np.empty(256)
+    wide_vectors()
+    slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
     total = 0.0
-    for first in range(0, z.size, block):
-        last = min(first + block, z.size)
-        loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], slopes[: last - first])
-        for i in range(first, last):
-            kappa = slopes[i - first] + alpha[i]
-            if kappa != 0.0:
-                curvature = s[i] * loss_curvature(loss, z[i] + b, y[i])
-                if curvature > 0.0:
-                    total += kappa * kappa / (2.0 * curvature)
-                elif s[i] > 0.0:
-                    total += s[i] * loss_fenchel_young(loss, z[i] + b, y[i], alpha[i] / s[i])[0]
-            _, c = lemma_pair(s[i], v[i] + extra, scales)
-            z[i] = c * abs(kappa)
+    for first in range(0, z.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, z.size)
+        size = last - first
+        loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], slopes[:size])
+        loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], curvatures[:size])
+        here, flat = misfit(slopes[:size], curvatures[:size], alpha[first:last])
+        total += here
+        for k in range(size if flat else 0):
+            i = first + k
+            if curvatures[k] == 0.0 and s[i] > 0.0 and slopes[k] + alpha[i] != 0.0:
+                total += s[i] * loss_fenchel_young(loss, z[i] + b, y[i], alpha[i] / s[i])[0]
+        for k in range(size):
+            z[first + k] = c[first + k] * abs(slopes[k] + alpha[first + k])
     return total
 
 
@@ -108,13 +116,14 @@ def _share_out(shares: Any, offset: float, order: Any) -> int:
     mean /= n
     if mean == 0.0:
         return 0
+    most = _MOST * mean
     total = 0.0
     for i in range(n):
-        total += min(_MOST, shares[i] / mean)
-    per_unit = n / total
+        total += min(most, shares[i])
+    per_share = n / total
     mark, filled = offset, 0
     for i in range(n):
-        mark += per_unit * min(_MOST, shares[i] / mean)
+        mark += per_share * min(most, shares[i])
         while mark >= 1.0 and filled < n:
             order[filled] = i
             filled += 1

@@ -29,27 +29,34 @@ from ..problem import Problem
 from .adaptive import Adaptive
 from .base import Solver
 from .conjugate_gradients import ConjugateGradients
+from .exact_steps import ExactSteps
 from .importance import Importance
 from .interior_point import InteriorPoint
 from .newton import Newton
 from .prox_sdca import Permutations
+from .sample import Sample, sample_size
 
 # How many steps each second-order method is expected to need from where it begins, and how many passes are many.
 _NEWTON_STEPS, _INTERIOR_STEPS, _INTERIOR_PATIENCE = 4, 20, 6
 _STEPS_TO_SETTLE = 10  # with flat parts, until it is known which rows are on them
 _FEW_EPOCHS = 8
+_CLEARLY = (0.6, 2.5)  # Newton steps to epochs, by the predictions below: what is outside needs no second look
+_HARD = 0.08  # the part of the gap that two epochs leave on a part of the rows
 _MANY_PASSES = 5
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _TOO_MANY_PASSES = 100
 _NEAR = 1e-4
+_BEFORE = 1.5
 _SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
-# and for an entry. A pass in the order of the rows: for an entry. A Newton step: besides the Hessian.
+# and for an entry. A pass in the order of the rows: for an entry. A Newton step: besides the Hessian. On small data what the
+# interpreter does for an epoch or a step is most of it.
 PER_ROW, _PER_EXPONENTIAL, PER_ENTRY = 30.0, 40.0, 3.5
 _PER_ENTRY_IN_ORDER = 1.0
 _PER_SCANNED_ROW = 10.0
-_PER_STEP, _PER_STEP_ROW, PER_CUBE = 3e5, 25.0, 0.03
+_PER_STEP, _PER_STEP_ROW, PER_CUBE = 1.5e5, 25.0, 0.03
+_PER_EPOCH = 8e4
 
 
 class Auto(Solver):
@@ -68,6 +75,8 @@ class Auto(Solver):
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin the first phase."""
+        if not alpha.any() and not isinstance(self.problem.loss, Squared):
+            self._look_at_sample()
         self.active.team = self.team
         self.active.start(alpha, intercept)
 
@@ -118,12 +127,30 @@ class Auto(Solver):
         if not problem.loss.convex:
             return Importance
         if Newton.suits(problem) and Newton.direct(problem):
-            steps = 1 if isinstance(problem.loss, Squared) else _NEWTON_STEPS
-            if steps * self._newton_cost < _FEW_EPOCHS * self._epoch_cost():
-                return Newton
-        if ConjugateGradients.suits(problem) and not Newton.direct(problem):
-            return ConjugateGradients
-        return Permutations
+            return Newton if self._newton_to_permutations < 1.0 else Permutations
+        return ConjugateGradients if ConjugateGradients.suits(problem) else Permutations
+
+    def _look_at_sample(self) -> None:
+        """Where neither Newton's method nor permutations are clearly cheaper, let two epochs on a part of the rows decide."""
+        problem, rng = self.problem, self.rng
+        candidate = isinstance(self.active, (Newton, Permutations)) and Newton.suits(problem) and Newton.direct(problem)
+        if not candidate or not _CLEARLY[0] < self._newton_to_permutations < _CLEARLY[1]:
+            return
+        sample = Sample(problem, rng, sample_size(problem))
+        self.rows_touched += sample.steps.rows_touched
+        if sample.gap > _HARD:
+            self.active = Newton(problem, rng)
+            self.active.sample = sample
+        else:
+            self.active = Permutations(problem, rng)
+        self.phase = self.active.name
+        self.settled = isinstance(self.active, Newton)
+
+    @cached_property
+    def _newton_to_permutations(self) -> float:
+        """What a few Newton steps cost (one for the squared loss), relative to a few epochs."""
+        steps = 1 if isinstance(self.problem.loss, Squared) else _NEWTON_STEPS
+        return steps * self._newton_cost / (_FEW_EPOCHS * self._epoch_cost())
 
     # --- which method next ------------------------------------------------------------------------------------------
 
@@ -132,6 +159,9 @@ class Auto(Solver):
         if not 0.0 < gap < math.inf:
             return  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
+        if len(self.history) == 1 and isinstance(self.active, ExactSteps) and self.active.activity:
+            # the gap an epoch ago, which nobody evaluated: what D gained since, and about half as much again for P
+            self.history.append((passes - 1.0, _BEFORE * (gap + self.active.activity)))
         self.history.append((passes, gap))
         if self.settled or not gap > target:
             return
@@ -186,16 +216,19 @@ class Auto(Solver):
         old = self.active
         self.active = kind(self.problem, self.rng)
         self.active.team = self.team
-        if afresh:
-            old.alpha[:] = 0.0
-        self.active.start(old.alpha, 0.0 if afresh else old.intercept)
+        if isinstance(self.active, ExactSteps) and isinstance(old, ExactSteps):
+            self.active.take_over(old)
+        else:
+            if afresh:
+                old.alpha[:] = 0.0
+            self.active.start(old.alpha, 0.0 if afresh else old.intercept)
         self.phase = kind.name
         self.since = len(self.history)
 
     def _epoch_cost(self) -> float:
         problem = self.problem
         per_row = PER_ROW + (_PER_EXPONENTIAL if isinstance(problem.loss, Logistic) else 0.0)
-        return PER_ENTRY * problem.nnz + per_row * problem.n
+        return PER_ENTRY * problem.nnz + per_row * problem.n + _PER_EPOCH
 
     def _scan_cost(self) -> float:
         return _PER_ENTRY_IN_ORDER * self.problem.nnz + _PER_SCANNED_ROW * self.problem.n

@@ -85,7 +85,7 @@ class Solver:
     """What the gap is about at this point, where the method knows; a certificate is then due when it says enough."""
 
     activity: float | None = None
-    """A number per epoch that shrinks as the gap does (the sum of squared steps); the driver extrapolates with it."""
+    """What the dual gained in the last epoch, about; it shrinks as the gap does, and the driver extrapolates with it."""
 
     drift: float | None = None
     """A bound on ‖w − w(α)‖, rounding included, where the method keeps one; it saves the pass that sums w(α) anew."""

@@ -25,6 +25,7 @@ class ExactSteps(Solver):
     needs_convex = True
     trusts_dual = True
     together: Together | None = None
+    farthest: float
     exactly = True
     """Whether every step is exact, one after the other; `auto` may do with nearly exact ones, several threads at a time."""
 
@@ -33,6 +34,12 @@ class ExactSteps(Solver):
         super().start(alpha, intercept)
         self.activity = 0.0
         self._know(self.problem.sum_error)
+
+    def take_over(self, other: ExactSteps) -> None:
+        """Go on from where another method with exact steps is, w and what is known of it included."""
+        self.alpha, self.w, self.intercept, self.offset = other.alpha, other.w, other.intercept, other.offset
+        self.farthest, self.drift, self.together = other.farthest, other.drift, other.together
+        self.activity = 0.0
 
     def begin_epoch(self) -> None:
         """Begin to count."""
@@ -52,22 +59,29 @@ class ExactSteps(Solver):
         """Visit rows in this order."""
         if self.team.size > 1 and not self.exactly:
             if self.together is None:
-                self.together = Together(self.team, self.problem.d)
+                self.together = Together(self.team, self.problem.d, self._inverse_smoothness)
             seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
-            self.activity = (self.activity or 0.0) + self.together.visit(
-                self.data, order, seed, self.alpha, self.w, self.offset
-            )
-            self.rows_touched += order.size
-            self.drift = None  # w(α) is summed anew for certificates
+            drift, self.drift = self.drift, None  # should the threads be interrupted, nothing is known of w
+            windows, way, gained = self.together.visit(self.data, order, seed, self.alpha, self.w, self.offset)
+            self.drift = drift
+            # A window ends with w + (1/σ') Σ_k (copy_k − w): as many roundings of the copies' ways as there are threads and
+            # some more, and two of w itself. The copies' own roundings are those of their visits.
+            self._account(order.size, (2 + self.team.size) * way, gained, order.size + windows)
         else:
-            self._account(order.size, *visit_rows(*self.data, self.exactly, order, self.alpha, self.w, self.offset))
+            how = (self.exactly, self._inverse_smoothness, order)
+            way, gained = visit_rows(*self.data, *how, self.alpha, self.w, self.offset)
+            self._account(order.size, way, gained, order.size)
 
-    def _account(self, visits: int, travelled: float, squares: float) -> None:
-        """Hear from a kernel: visits made, Σ |c| ‖x_i‖ and Σ (α_i⁺ − α_i)²."""
+    @property
+    def _inverse_smoothness(self) -> float:
+        return 1.0 / float(self.problem.loss.smoothness)  # 0 where the loss has a corner
+
+    def _account(self, visits: int, travelled: float, gained: float, additions: int) -> None:
+        """Hear from a kernel: visits made, Σ |c| ‖x_i‖, n times the gain of D, and how often something was added to w."""
         self.rows_touched += visits
-        self.activity = (self.activity or 0.0) + squares
+        self.activity = (self.activity or 0.0) + gained / self.problem.n
         self.farthest += travelled * (1 + visits * _EPS)
-        self.drift = (self.drift or 0.0) + _EPS * (8.0 * travelled + 2.0 * visits * self.farthest)
+        self.drift = (self.drift or 0.0) + _EPS * (8.0 * travelled + 2.0 * additions * self.farthest)
 
 
 @kernel

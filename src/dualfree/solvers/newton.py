@@ -33,26 +33,29 @@ from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from ..team import Part, Team
+from ..vector_math import wide_vectors
 from .base import Solver
 from .linear_cg import LinearCg
-from .prox_sdca import Permutations
+from .sample import Sample, sample_size, tells_weights
 
 # The Hessian may take this many bytes; d up to 2048.
 _HESSIAN_BYTES = 1 << 25
 _BLOCK_BYTES = 1 << 18
-_NARROW = 64
+_NARROW = 32
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
-_PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.06, 1.5, 0.6
+_PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
+_PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few columns
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 # Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
 _AT_A_TIME = 256
 _LINE_STEPS = 30
-_OVERSHOOT, _UNDERSHOOT = 0.25, 0.9
+_TINY = 1e-200  # a quotient by it does not overflow
+# How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
+_OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 _CG_STEPS = 500
-# The part of the rows to begin with, the least number of them, the most entries; what is done there, and how exactly.
-_SAMPLE_STRIDE, _SAMPLE_LEAST, _SAMPLE_PER_WEIGHT, _SAMPLE_ENTRIES = 8, 500, 4, 1 << 20
-_SAMPLE_EPOCHS, _SAMPLE_STEPS, _SAMPLE_GAP = 2, 12, 1e-3
-_STIFF = 1e3  # L ‖x‖²/(λn): coordinate steps lead nowhere
+# The most steps on the part of the rows to begin with, and how exactly.
+_SAMPLE_STEPS, _SAMPLE_GAP = 12, 1e-3
+_OVERFIT = 0.2
 
 
 class Newton(Solver):
@@ -61,6 +64,8 @@ class Newton(Solver):
     name = "newton"
     needs_convex = True
     trusts_dual = True
+    sample: Sample | None = None
+    """The rows to begin with, where they have been looked at already."""
 
     @staticmethod
     def suits(problem: Shape) -> bool:
@@ -91,7 +96,8 @@ class Newton(Solver):
         self.margins = np.zeros(self.problem.n)
         self.first_energy = 0.0
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
-        self.begins_on_sample = not self.w.any() and not intercept and self.sample_size(self.problem) > 0
+        size = sample_size(self.problem)
+        self.begins_on_sample = not self.w.any() and not intercept and tells_weights(self.problem, size)
         self._go_to(self.w, intercept)
 
     def _go_to(self, w: Array, intercept: float) -> None:
@@ -103,39 +109,21 @@ class Newton(Solver):
             self._move(np.zeros(1), w, intercept)
             self.rows_touched += problem.n
 
-    @staticmethod
-    def sample_size(problem: Problem) -> int:
-        """How many rows to begin with: an eighth, as far as that says something about d weights and fits in memory; or none."""
-        if isinstance(problem.loss, Squared):
-            return 0  # one step is all it takes
-        size = problem.n // _SAMPLE_STRIDE
-        size = min(size, _SAMPLE_ENTRIES * problem.n // max(1, problem.nnz))
-        return size if size >= max(_SAMPLE_LEAST, _SAMPLE_PER_WEIGHT * problem.d) else 0
-
     def _solve_sample(self) -> None:
         """Solve the problem on a part of the rows, about as exactly as a part can know the answer, and begin from there.
 
         Early steps far from the optimum need no exact derivatives. A few on an eighth of the rows leave two or three on all.
         """
-        problem = self.problem
-        size = self.sample_size(problem)
-        stride = problem.n // size
-        chosen = np.arange(size) * stride + self.rng.integers(stride, size=size)
-        part = problem.subset(chosen)
-        warm = Permutations(part, self.rng)
-        warm.start(np.zeros(size), 0.0)
-        stiffness = float(part.row_norms_squared.mean()) * part.loss.smoothness / (part.lam * size)
-        for _ in range(_SAMPLE_EPOCHS if stiffness < _STIFF else 0):
-            warm.begin_epoch()
-            warm.visit(size)
-            warm.end_epoch()
+        sample = self.sample or Sample(self.problem, self.rng, sample_size(self.problem))
+        warm, part = sample.steps, sample.problem
         steps = Newton(part, self.rng)
         steps.start(warm.alpha, warm.intercept)
+        enough = max(_SAMPLE_GAP, _OVERFIT * part.d / part.n)  # what is beyond that the sample has by chance
         for _ in range(_SAMPLE_STEPS):
-            steps.visit(size)
-            if steps.gap_estimate is None or not steps.gap_estimate > _SAMPLE_GAP * part.at_zero:
+            steps.visit(part.n)
+            if steps.gap_estimate is None or not steps.gap_estimate > enough * part.at_zero:
                 break
-        self.rows_touched += warm.rows_touched + steps.rows_touched
+        self.rows_touched += steps.rows_touched + (warm.rows_touched if self.sample is None else 0.0)
         self._go_to(steps.w, steps.intercept)
 
     @property
@@ -154,7 +142,9 @@ class Newton(Solver):
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
         direct = self.direct(problem)
         found = self.team.each(
-            lambda part: derivatives(part.problem, self.margins[part.where], b, self.alpha[part.where], direct)
+            lambda part: derivatives(
+                part.problem, self.margins[part.where], b, self.alpha[part.where], direct, self.team.size > 1
+            )
         )
         gradient = sum_in_order([vector for vector, _ in found]) / n
         gradient[:d] += problem.lam * self.w
@@ -165,9 +155,22 @@ class Newton(Solver):
             direction = self._conjugate_gradients(self.alpha, gradient)
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[:d])
-        self.team.margins_into(step_w, self.alpha)
-        self._move(gradient, step_w, step_b, float(gradient @ direction))
+        if direct and isinstance(problem.loss, Squared):
+            self._arrive(step_w, step_b)
+        else:
+            self.team.margins_into(step_w, self.alpha)
+            self._move(gradient, step_w, step_b, float(gradient @ direction))
         self.rows_touched += 4 * n
+
+    def _arrive(self, step_w: Array, step_b: float) -> None:
+        """The squared loss: P is its own quadratic model, a full step ends at the optimum, and α = −s φ' there."""
+        self.w += step_w
+        self.intercept += step_b
+        self.team.margins_into(self.w, self.margins)
+        problem, b = self.problem, self.intercept
+        _slopes_into(problem.loss.compiled, self.margins, b, problem.y, problem.sample_weight, self.alpha)
+        np.negative(self.alpha, out=self.alpha)
+        self.gap_estimate = 0.0
 
     def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> None:
         """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap."""
@@ -183,10 +186,7 @@ class Newton(Solver):
             along = sum(self.team.each(lambda part: _slope_along(*there(part, t))))
             return float(along / n + pull + t * bend)
 
-        if isinstance(problem.loss, Squared) and self.direct(problem):
-            t = 1.0  # P is its own quadratic model
-        else:
-            t = _root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
+        t = _root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
         self.w += t * step_w
         terms = sum(self.team.each(lambda part: _move_along(*there(part, t))))
         self.intercept += t * step_b
@@ -220,12 +220,15 @@ class Newton(Solver):
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
-        parts = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where]))
+        parts = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where], self.team.size > 1))
         return regularised(sum_in_order(parts), self.problem)
 
 
 def _dense_cost(problem: Problem) -> float:
-    return problem.n * problem.d * (_PER_DENSE_PAIR * problem.d + _PER_DENSE_ENTRY)
+    per_pair, per_entry = (
+        (_PER_NARROW_PAIR, _PER_NARROW_ENTRY) if is_narrow(problem) else (_PER_DENSE_PAIR, _PER_DENSE_ENTRY)
+    )
+    return problem.n * problem.d * (per_pair * problem.d + per_entry)
 
 
 def _root_of_slope(slope: Any, here: float) -> float:
@@ -239,7 +242,7 @@ def _root_of_slope(slope: Any, here: float) -> float:
         return 1.0  # rounding is all that is left: a full step is right
     for _ in range(_LINE_STEPS):
         at = slope(t)
-        if _UNDERSHOOT * here <= at <= -_OVERSHOOT * here:
+        if _UNDERSHOOT * here <= at <= -_OVERSHOOT * here and (t == 1.0 or abs(at) <= -_MISSED * here):
             break
         if at > 0.0 or np.isnan(at):
             high, at_high = t, at
@@ -253,31 +256,37 @@ def _root_of_slope(slope: Any, here: float) -> float:
     return t
 
 
-def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hessian: bool) -> tuple[Array, Array]:
+def derivatives(
+    problem: Problem, margins: Array, b: float, out: Array, with_hessian: bool, in_threads: bool = False
+) -> tuple[Array, Array]:
     """Return Σ s φ' x and Σ s φ'' x xᵀ (empty unless asked for); with an intercept x ends in a 1. `out` is left with s φ''."""
     d, loss, y, s = problem.d, problem.loss.compiled, problem.y, problem.sample_weight
     gradient = np.zeros(d + problem.fit_intercept)
     if with_hessian and is_narrow(problem) and not problem.fit_intercept:
-        hessian = np.zeros((d, d))
-        plain = isinstance(problem.loss, Squared) and s.min() == s.max()
+        total = np.zeros((d, d), order="F")
+        plain = isinstance(problem.loss, Squared) and s.min() == s.max()  # φ'' = 1
+        _slopes_into(loss, margins, b, y, s, out)
         for part, block in _narrow_blocks(problem):  # both sums of a block while it is in the cache
-            _slopes_into(loss, margins[part], b, y[part], s[part], out[part])
             gradient += out[part] @ block
-            curvatures_into(loss, margins[part], b, y[part], s[part], out[part])
-            hessian += block.T @ (block if plain else block * out[part, None])
+            if plain:
+                _add_product(block, None, total)
+            else:
+                curvatures_into(loss, margins[part], b, y[part], s[part], out[part])
+                _add_product(block, out[part], total)
         if plain:
-            hessian *= s[0]
-        return gradient, hessian
+            out[:] = s
+            total *= s[0]
+        return gradient, total.T
     _slopes_into(loss, margins, b, y, s, out)
     add_rows(problem.rows, out, gradient[:d])
     if problem.fit_intercept:
         gradient[d] = out.sum()
     curvatures_into(loss, margins, b, y, s, out)
-    return gradient, curvature_sum(problem, out) if with_hessian else np.empty(0)
+    return gradient, curvature_sum(problem, out, in_threads) if with_hessian else np.empty(0)
 
 
 def is_narrow(problem: Problem) -> bool:
-    """Whether X is dense with few columns; a general product is then faster than a symmetric one."""
+    """Whether X is dense with few columns; a general product is then up to three times as fast as a symmetric one."""
     return len(problem.rows) == 1 and problem.d <= _NARROW
 
 
@@ -287,6 +296,24 @@ def _narrow_blocks(problem: Problem) -> Iterator[tuple[slice, Array]]:
     for first in range(0, problem.n, per_block):
         part = slice(first, min(first + per_block, problem.n))
         yield part, problem.rows[0][part].astype(np.float64, copy=False)
+
+
+def _add_product(block: Array, curvatures: Array | None, total: Array) -> None:
+    """total += blockᵀ diag(curvatures) block, by a general product."""
+    if curvatures is None:  # numpy would take a symmetric product for it
+        scipy.linalg.blas.dgemm(1.0, block.T, block.T, beta=1.0, c=total, trans_b=1, overwrite_c=1)
+    else:
+        scaled = np.empty_like(block)
+        _scale_rows(block, curvatures, scaled)
+        total += block.T @ scaled
+
+
+def _add_square(block: Array, total: Array, in_threads: bool) -> None:
+    """total += blockᵀ block, its lower triangle at least."""
+    if in_threads:
+        total += block.T @ block  # a little slower, but numpy lets go of the interpreter's lock, which scipy keeps
+    else:
+        scipy.linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=total, lower=1, overwrite_c=1)
 
 
 def sum_in_order(parts: list[Array]) -> Array:
@@ -308,13 +335,13 @@ def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
     return product
 
 
-def curvature_sum(problem: Problem, curvatures: Array) -> Array:
+def curvature_sum(problem: Problem, curvatures: Array, in_threads: bool = False) -> Array:
     """Return Σ c_i x_i x_iᵀ, its upper triangle; with an intercept each x_i ends in a 1."""
     d = problem.d
     size = d + 1 if problem.fit_intercept else d
     total = np.zeros((size, size))
     if Newton.by_blas(problem):
-        _add_blocks(problem, curvatures, total[:d, :d])
+        _add_blocks(problem, curvatures, total[:d, :d], in_threads)
     else:
         _add_outer_products(problem.rows, curvatures, total)
     if problem.fit_intercept:
@@ -325,19 +352,20 @@ def curvature_sum(problem: Problem, curvatures: Array) -> Array:
     return total
 
 
-def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
+def _add_blocks(problem: Problem, curvatures: Array, hessian: Array, in_threads: bool) -> None:
     """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
     rows, (n, d) = problem.rows, (problem.n, problem.d)
+    total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
     if is_narrow(problem):
         for part, block in _narrow_blocks(problem):
-            hessian += block.T @ (block * curvatures[part, None])
+            _add_product(block, curvatures[part], total)
+        hessian += total.T
         return
     per_block = max(1, _BLOCK_BYTES // (8 * d), d // 2)
     block = np.empty((min(per_block, n), d))
-    total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
     for first in range(0, n, per_block):
         used = _scaled_rows(rows, curvatures, first, min(per_block, n - first), block)
-        scipy.linalg.blas.dsyrk(1.0, block[:used].T, beta=1.0, c=total, lower=1, overwrite_c=1)
+        _add_square(block[:used], total, in_threads)
     hessian += total.T
 
 
@@ -373,12 +401,14 @@ def solve_positive(hessian: Array, gradient: Array) -> Array:
 @kernel
 def _slopes_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ'(z_i + b; y_i)."""
+    wide_vectors()
     loss_slopes(loss, z, b, y, s, out)
 
 
 @kernel
 def curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ''(z_i + b; y_i)."""
+    wide_vectors()
     loss_curvatures(loss, z, b, y, s, out)
 
 
@@ -390,6 +420,7 @@ def add_rows(rows: Any, factors: Any, out: Any) -> None:
 @kernel
 def _slope_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
     """Return Σ s_i φ'(z_i + b + t (along_i + step_b); y_i) (along_i + step_b)."""
+    wide_vectors()
     moved, slopes = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
     total = 0.0
     for first in range(0, z.size, _AT_A_TIME):
@@ -411,12 +442,12 @@ def _dot_shifted(slopes: Any, along: Any, shift: float) -> float:
 
 
 @device(reassociate=True)
-def _misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
+def misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
     """Σ κ²/(2c) over the rows whose curvature c was not zero; and whether there are others."""
     total, least = 0.0, np.inf
     for k in range(slopes.size):
         kappa = slopes[k] + dual[k]
-        total += kappa * kappa / (2.0 * max(curvatures[k], 1e-300)) * (curvatures[k] > 0.0)
+        total += kappa * kappa / (2.0 * max(curvatures[k], _TINY)) * (curvatures[k] > 0.0)
         least = min(least, curvatures[k])
     return total, least == 0.0
 
@@ -424,6 +455,7 @@ def _misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
 @kernel
 def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
     """z += t along and along ← α⁺, the linearised dual point inside its domain; return about Σ FY(z⁺, α⁺)."""
+    wide_vectors()
     slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
     limited = not unlimited(loss)
     total = 0.0
@@ -439,8 +471,8 @@ def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float
             dual[k] = -slopes[k] - curvatures[k] * (step + t * step_b)
         here = b + t * step_b
         loss_slopes(loss, z_part, here, y_part, s_part, slopes[:size])
-        misfit, flat = _misfit(slopes[:size], curvatures[:size], dual)
-        total += misfit
+        left, flat = misfit(slopes[:size], curvatures[:size], dual)
+        total += left
         for k in range(size if limited else 0):
             low, high = bounds(loss, y_part[k], s_part[k])
             dual[k] = min(high, max(low, dual[k]))
@@ -448,6 +480,13 @@ def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float
             if curvatures[k] == 0.0 and s_part[k] > 0.0:
                 total += s_part[k] * loss_fenchel_young(loss, z_part[k] + here, y_part[k], dual[k] / s_part[k])[0]
     return total
+
+
+@kernel
+def _scale_rows(block: Any, factors: Any, out: Any) -> None:
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            out[i, j] = factors[i] * block[i, j]
 
 
 @kernel

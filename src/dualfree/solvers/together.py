@@ -1,8 +1,8 @@
 """Coordinate steps on several threads: CoCoA+ (Ma et al. 2015) within one machine.
 
 Rows are dealt out to the threads at random, anew each time, and each thread visits its own with its own copy of w. After each
-window, a quarter of an epoch, what the copies gained is added up in a fixed order: no thread ever reads what another one is
-writing, and the same number of threads gives the same bits.
+window, a quarter of an epoch, what the copies gained is added up in a fixed order, each thread for its own columns: no thread
+ever reads what another one is writing, and the same number of threads gives the same bits.
 
 Steps that do not know of one another may overshoot together. They are safe with a step length for which
 σ' ≥ ‖Σ Δ_k‖² / Σ ‖Δ_k‖², Δ_k being what thread k adds to w: 1 where rows of different threads share no columns, the number of
@@ -29,25 +29,29 @@ _COLUMNS = 512
 
 
 class Together:
-    """The threads' copies of w, as they change and as all agreed last; and σ'."""
+    """The threads' copies of w, and σ'."""
 
-    def __init__(self, team: Team, d: int) -> None:
-        self.team = team
-        self.copies, self.bases = np.empty((team.size, d)), np.empty((team.size, d))
+    def __init__(self, team: Team, d: int, inverse_smoothness: float) -> None:
+        self.team, self.inverse_smoothness = team, inverse_smoothness
+        self.copies = np.empty((team.size, d))
         self.sigma = 1.0
 
-    def visit(self, data: Any, order: Array, seed: Any, alpha: Array, w: Array, offset: Array) -> float:
-        """Visit rows in about this order, changing α, w and the offset; return Σ (α_i⁺ − α_i)²."""
+    def visit(
+        self, data: Any, order: Array, seed: Any, alpha: Array, w: Array, offset: Array
+    ) -> tuple[int, float, float]:
+        """Visit rows in about this order, changing α, w and the offset; return windows, Σ |c| ‖x_i‖ and what D gained."""
         size = self.team.size
         dealt, starts = _deal(order, size, seed)
         windows = max(1, min(_WINDOWS, order.size // (size * _LEAST_VISITS)))
-        moves = np.zeros((size, 16))  # of the offset; each thread's on cache lines of its own
         arrivals = meeting_point(size)
-        state = (self.copies, self.bases, moves, arrivals, self.sigma)
-        jobs = [_Job(data, k, windows, dealt, starts, alpha, w, offset[0], *state) for k in range(size)]
+        state = (self.copies, np.zeros((2, size, 16)), arrivals, self.sigma)
+        jobs = [
+            _Job(data, self.inverse_smoothness, k, windows, dealt, starts, alpha, w, offset[0], *state)
+            for k in range(size)
+        ]
         found = self.team.run(jobs, give_up=lambda: abandon(arrivals))
-        self.sigma, offset[0] = found[0][1], found[0][2]
-        return sum(squares for squares, _, _ in found)
+        _, _, self.sigma, offset[0] = found[0]
+        return windows, sum(one[0] for one in found), sum(one[1] for one in found)
 
 
 class _Job:
@@ -56,7 +60,7 @@ class _Job:
     def __init__(self, *arguments: Any) -> None:
         self.arguments = arguments
 
-    def __call__(self) -> tuple[float, float, float]:
+    def __call__(self) -> tuple[float, float, float, float]:
         data, *rest = self.arguments
         return _windows(*data, *rest)
 
@@ -70,6 +74,7 @@ def _windows(
     v: Any,
     scale: float,
     extra: float,
+    inverse_smoothness: float,
     own: int,
     windows: int,
     dealt: Any,
@@ -78,41 +83,53 @@ def _windows(
     w: Any,
     offset: float,
     copies: Any,
-    bases: Any,
-    moves: Any,
+    shared: Any,
     arrivals: Any,
     sigma: float,
-) -> tuple[float, float, float]:
-    """What thread `own` does: visits with its own copy of w, then the sum of all copies; return Σ δ², σ' and b + βω."""
-    size = copies.shape[0]
-    copy, base = copies[own], bases[own]
+) -> tuple[float, float, float, float]:
+    """What thread `own` does: visits with its own copy of w, then its columns of the sum of all copies.
+
+    Return Σ |c| ‖x_i‖, n times the gain of D, σ' and b + βω. `shared` holds what each thread has to say to the others, on cache
+    lines of its own; every other window uses the same part of it, so that nobody writes to what a slower one has yet to read.
+    """
+    size, d = copies.shape
+    copy = copies[own]
     copy[:] = w
-    base[:] = w
+    first_column, last_column = _first_column(own, size, d), _first_column(own + 1, size, d)
     here, total = np.empty(1), np.empty(_COLUMNS)
-    squares = 0.0
+    travelled, gained = 0.0, 0.0
     for window in range(windows):
+        said = shared[window % 2]
         count = starts[own + 1] - starts[own]
         first, last = starts[own] + count * window // windows, starts[own] + count * (window + 1) // windows
         here[0] = offset
-        _, gained = visit_rows(rows, loss, y, s, v, scale * sigma, extra, False, dealt[first:last], alpha, copy, here)
-        squares += gained
-        moves[own, 0] = here[0] - offset
+        way, gain = visit_rows(
+            rows, loss, y, s, v, scale * sigma, extra, False, inverse_smoothness, dealt[first:last], alpha, copy, here
+        )
+        travelled += way
+        gained += gain
+        said[own, 0] = here[0] - offset
         if not meet(arrivals, own):
-            return squares, sigma, offset  # the run ends: w is of no use any more, α is
-        # every thread finds the same sums for itself: nobody writes what another one reads
-        together, apart = _put_together(copies, 1.0 / sigma, base, total)
-        moved = 0.0
-        for k in range(size):
-            moved += moves[k, 0]
+            return travelled, gained, sigma, offset  # the run ends: w is of no use any more, α is
+        said[own, 1], said[own, 2] = _put_together(copies, 1.0 / sigma, w, first_column, last_column, total)
         if not meet(arrivals, own):
-            return squares, sigma, offset
-        copy[:] = base
+            return travelled, gained, sigma, offset
+        copy[:] = w
+        moved, together, apart = 0.0, 0.0, 0.0
+        for k in range(size):  # every thread finds the same sums for itself
+            moved += said[k, 0]
+            together += said[k, 1]
+            apart += said[k, 2]
         offset += moved / sigma
         if apart > 0.0:
             sigma = min(float(size), max(1.0, _CAUTION * together / apart))
-    if own == 0:
-        w[:] = base
-    return squares, sigma, offset
+    return travelled, gained, sigma, offset
+
+
+@device
+def _first_column(own: int, size: int, d: int) -> int:
+    """Where the columns of a thread begin: at a cache line, which two threads must not write to in turns."""
+    return d if own == size else d * own // size // 8 * 8
 
 
 @kernel
@@ -135,18 +152,18 @@ def _deal(order: Any, size: int, seed: Any) -> Any:
 
 
 @device(reassociate=True)
-def _put_together(copies: Any, share: float, base: Any, total: Any) -> tuple[float, float]:
-    """base += share Σ_k (copy_k − base); return ‖Σ Δ_k‖² and Σ ‖Δ_k‖². `total` is scratch."""
+def _put_together(copies: Any, share: float, w: Any, begin: int, end: int, total: Any) -> tuple[float, float]:
+    """w += share Σ_k (copy_k − w) for some columns; return their part of ‖Σ Δ_k‖² and of Σ ‖Δ_k‖². `total` is scratch."""
     together, apart = 0.0, 0.0
-    for first in range(0, base.size, total.size):
-        last = min(first + total.size, base.size)
+    for first in range(begin, end, total.size):
+        last = min(first + total.size, end)
         total[:] = 0.0
         for k in range(copies.shape[0]):
             for j in range(first, last):
-                change = copies[k, j] - base[j]
+                change = copies[k, j] - w[j]
                 total[j - first] += change
                 apart += change * change
         for j in range(first, last):
             together += total[j - first] * total[j - first]
-            base[j] += share * total[j - first]
+            w[j] += share * total[j - first]
     return together, apart

@@ -24,13 +24,18 @@ def visit_rows(
     scale: float,
     extra: float,
     exactly: bool,
+    inverse_smoothness: float,
     order: Any,
     alpha: Any,
     w: Any,
     offset: Any,
 ) -> tuple[float, float]:
-    """Make one exact step for each row of `order`; return Σ |c| ‖x_i‖ and Σ (α_i⁺ − α_i)²."""
-    travelled, squares = 0.0, 0.0
+    """Make one exact step for each row of `order`; return Σ |c| ‖x_i‖ and n times what D gained, at least.
+
+    Along a coordinate D is concave with a curvature of at least (1/L_i + q_i)/n, so a step δ to its top gains half of that
+    times δ².
+    """
+    travelled, gained = 0.0, 0.0
     for k in range(order.size):
         if k + _AHEAD < order.size:
             row_prefetch(rows, order[k + _AHEAD])
@@ -47,5 +52,6 @@ def visit_rows(
             row_add(rows, i, scale * delta, w)
             offset[0] += scale * extra * delta
             travelled += abs(scale * delta) * np.sqrt(v[i])
-            squares += delta * delta
-    return travelled, squares
+            if s[i] > 0.0:
+                gained += 0.5 * (inverse_smoothness / s[i] + q) * delta * delta
+    return travelled, gained

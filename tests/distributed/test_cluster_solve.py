@@ -92,6 +92,8 @@ def test_one_partition_is_solved_in_one_request(client: Client, monkeypatch: pyt
     at_once = solve(partitions_of(problem, 1), **options)
     assert requests == ["solve"]
     assert_agrees(problem, at_once)
+    alone = df.solve(problem, tol=1e-8, random_state=0)
+    assert at_once.w.tobytes() == alone.w.tobytes()
     monkeypatch.setattr("dualfree.distributed.one_partition._FIRST_SLICE", 0.0)
     sliced = solve(partitions_of(problem, 1), **options)
     assert requests == ["solve"] * 3

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,9 @@ def solve(
     local_passes = work.checked_passes(local_passes)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}.")
-    seed = int(generator(random_state).integers(2**63))
+    rng = generator(random_state)
+    # A seed is kept, so that a single partition makes the very visits that `dualfree.solve` would.
+    seed = int(random_state) if isinstance(random_state, Integral) else int(rng.integers(2**63))
     asked = Asked(loss, lam, bool(fit_intercept), positive, seed)
     cluster = Cluster(partitions, current_client(client), timeout)
     line = ProgressLine(bool(progress), tol)

@@ -326,18 +326,20 @@ class Cluster:
         for k, part in enumerate(self.parts):
             if part.status not in ("cancelled", "error"):  # "lost" is being made again
                 continue
-            if part.status == "error" and isinstance(error, distributed.scheduler.KilledWorker):
-                # Dask gives up what has seen several workers die. While rows are loaded, they may well be the reason.
-                self.killed += 1
-                if self.loaded or self.killed <= _LOADING_AGAIN * len(self.parts):
-                    self.client.retry([part])
-                    self.places[k] = None
-                    continue
-            if not self.loaded:
+            # Dask gives up what has seen several workers die. While rows are loaded, they may well be the reason.
+            killed = part.status == "error" and isinstance(error, distributed.scheduler.KilledWorker)
+            self.killed += killed
+            again = killed and (self.loaded or self.killed <= _LOADING_AGAIN * len(self.parts))
+            if not self.loaded and not again:
                 raise ClusterError(
                     f"Partition {k} was refused by the cluster: {error}. The scheduler and the workers must be able to "
                     "import everything that the blocks are made with, dualfree included."
                 ) from error
+            if isinstance(self.sources[k], distributed.Future) and again:
+                with contextlib.suppress(KeyError):  # the scheduler's, where it has forgotten what it gave up
+                    self.client.retry([part])
+                self.places[k] = None
+                continue
             if isinstance(self.sources[k], distributed.Future):
                 raise ClusterError(
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "

@@ -38,7 +38,7 @@ _REFERENCE_TOL = 1e-8
 _LARGE = 20_000_000  # non-zeros from which a fit is not repeated and the peer is not asked
 _CALIBRATION = tuple(itertools.product((1_000_000, 8_000_000), (50_000, 1_000_000)))
 _QUICK_CALIBRATION = tuple(itertools.product((100_000, 400_000), (2_500, 50_000)))
-_CALIBRATION_ROUNDS = 6
+_CALIBRATION_ROUNDS = 10
 _KEY = ["set", "workers", "kind"]
 
 
@@ -134,9 +134,11 @@ def one(
     where = {"set": data.name, "workers": count, "rows": resident.rows, "d": resident.d, "nnz": resident.nnz}
     if calibrate:
         on_cluster(client, resident, 0.0, max_rounds=1)
-        found = on_cluster(client, resident, 0.0, max_rounds=_CALIBRATION_ROUNDS)
-        results.put(where, [{"kind": "calibration", **asdict(found)}])
-        _say(f"  {data.name}: {1e3 * found.round_seconds / found.rounds:.0f} ms a round")
+        found = [on_cluster(client, resident, 0.0, max_rounds=_CALIBRATION_ROUNDS) for _ in range(arguments.repeats)]
+        results.put(where, [{"kind": "calibration", "repeat": k, **asdict(each)} for k, each in enumerate(found)])
+        _say(
+            f"  {data.name}: {', '.join(f'{1e3 * each.round_seconds / each.rounds:.0f}' for each in found)} ms a round"
+        )
         return
     large = resident.nnz >= _LARGE
     rows = fits(client, resident, 1 if large else arguments.repeats)

@@ -17,6 +17,7 @@ import dualfree as df
 from dualfree.distributed import Block, Partitions, solve
 
 _TIMEOUT = 600.0
+_SETTLE = 0.05  # Dask sends what the fit before has left up to 10 ms late, and whatever comes in between waits for it
 
 
 @contextmanager
@@ -109,6 +110,7 @@ class Measured:
 
 def on_cluster(client: Client, data: Resident, tol: float, max_rounds: int = 1000) -> Measured:
     """Fit the logistic model at λn = 1 to a relative gap."""
+    time.sleep(_SETTLE)
     wire, clock = _loopback_bytes(), Stopwatch(client)
     found = solve(
         Partitions(data.futures),

@@ -1,6 +1,7 @@
 """What a round costs, fitted to measured rounds, and what that says about a cluster that nobody measured.
 
-    seconds of a round =   per_entry     · non-zeros that the busiest core visits
+    seconds of a round =   per_entry     · non-zeros that the busiest core visits, where w fits its cache
+                         + per_far_entry · non-zeros that it visits, where w does not
                          + per_round                                (one request and one answer)
                          + per_partition · partitions               (tasks that the scheduler hands out)
                          + per_byte      · bytes of w and of the answers
@@ -19,33 +20,48 @@ import numpy as np
 from scipy.optimize import nnls
 
 _NUMBER = 8  # bytes of a weight
+_NEAR_BYTES = 1 << 21  # of w, that a core's own cache holds
 
 
 @dataclass(frozen=True)
 class Rounds:
     """Rounds of one fit: what was done in each, and how long it took on average.
 
-    `entries` are the non-zeros visited in a round by all partitions together; `cores` is the number that shared them.
+    `entries` are the non-zeros visited in a round by all partitions together; `cores` is the number that shared them. `d` is
+    the length of w.
     """
 
     name: str
     partitions: int
     cores: int
     entries: float
-    n_bytes: float
+    d: float
     seconds: float
 
     @property
-    def parts(self) -> tuple[float, float, float, float]:
+    def n_bytes(self) -> float:
+        """Bytes of w to each partition and of a vector from each."""
+        return 2.0 * _NUMBER * self.d * self.partitions
+
+    @property
+    def parts(self) -> tuple[float, float, float, float, float]:
         """What each constant is multiplied by."""
-        return self.entries / min(self.partitions, self.cores), 1.0, float(self.partitions), self.n_bytes
+        entries = self.entries / min(self.partitions, self.cores)
+        near, far = (entries, 0.0) if fits_cache(self.d) else (0.0, entries)
+        return near, far, 1.0, float(self.partitions), self.n_bytes
+
+
+def fits_cache(d: float) -> bool:
+    """Return whether w of that length fits a core's own cache."""
+    return _NUMBER * d <= _NEAR_BYTES
 
 
 @dataclass(frozen=True)
 class Constants:
-    """Seconds for each non-zero visited, round, partition and byte."""
+    """Seconds for each non-zero visited, with w in the cache and without, round, partition and byte."""
 
     per_entry: float
+    per_far_entry: float
     per_round: float
     per_partition: float
     per_byte: float
@@ -82,14 +98,14 @@ def growth(partitions: Sequence[int], rounds: Sequence[int]) -> float:
 class Cluster:
     """Data and workers for which to predict. Each worker has one partition and a core of its own.
 
-    `visits` is how often a round goes through the rows: its passes, and once more for the sum of α_i x_i.
+    `visits` is how often a round goes through the rows: a part of a pass, or two passes and once more for the sum of α_i x_i.
     """
 
     rows: float
     entries_per_row: float
     d: int
     workers: int
-    visits: int
+    visits: float
     fan_in: int = 8
 
 
@@ -123,7 +139,7 @@ def predict(constants: Constants, cluster: Cluster) -> Prediction:
     vector = _NUMBER * cluster.d
     levels = math.ceil(math.log(cluster.workers, cluster.fan_in)) if cluster.workers > 1 else 0
     return Prediction(
-        computation=constants.per_entry * entries,
+        computation=(constants.per_entry if fits_cache(cluster.d) else constants.per_far_entry) * entries,
         latency=constants.per_round + constants.per_partition * cluster.workers,
         one_wire=constants.per_byte * 2 * cluster.workers * vector,
         tree=constants.per_byte * 2 * min(cluster.fan_in * levels, cluster.workers) * vector,

@@ -18,7 +18,7 @@ from dualfree.distributed import Block
 
 from .scale_measure import Resident, Stopwatch
 
-ITERATIONS = {"lbfgs": (10, 30, 100, 300), "admm": (3, 10, 30, 100)}
+ITERATIONS = {"lbfgs": (5, 10, 20, 30, 100, 300), "admm": (3, 10, 30, 100)}
 PACKAGES = ("dask-ml", "dask-glm", "sparse")
 
 

@@ -9,9 +9,8 @@ import pandas as pd
 from .scale_model import Cluster, Constants, Rounds, fit, growth, predict, worker_bytes
 
 OVERHEAD_LIMIT = 1.5
-_TARGET = Cluster(rows=1e9, entries_per_row=50, d=10**6, workers=100, visits=3)
+_TARGET = Cluster(rows=1e9, entries_per_row=50, d=10**6, workers=100, visits=1 / 6)  # as `work.py` would choose
 _KEPT = 8  # dual vectors that a worker keeps at most
-_SUMMING = 1  # after its passes a partition goes through its rows once more, to sum Σ α_i x_i
 
 
 def report(frame: pd.DataFrame) -> str:
@@ -45,6 +44,7 @@ def _fits(frame: pd.DataFrame) -> str:
                 f"{level:g}{reached}",
                 str(count),
                 f"{middle.rounds:.0f}",
+                f"{middle.passes * middle.rounds:.0f}",
                 f"{middle.n_bytes / 1e6:.1f}",
                 wire,
                 f"{middle.seconds:.2f}",
@@ -58,6 +58,7 @@ def _fits(frame: pd.DataFrame) -> str:
         "gap",
         "K",
         "rounds",
+        "passes",
         "MB of vectors",
         "MB on the wire",
         "seconds",
@@ -125,8 +126,9 @@ def measured_rounds(frame: pd.DataFrame) -> list[Rounds]:
                 name=f"{name}{', calibration' if kind == 'calibration' else ''}",
                 partitions=int(count),
                 cores=int(row.cores),
-                entries=row.nnz * (row.passes + _SUMMING),
-                n_bytes=2.0 * 8.0 * row.d * count,
+                # after whole passes a partition goes through its rows once more, to sum Σ α_i x_i
+                entries=row.nnz * (row.passes + (1 if row.passes >= 1 else 0)),
+                d=row.d,
                 seconds=row.round_seconds / row.rounds * _own_share(row),
             )
         )
@@ -144,7 +146,7 @@ def _own_share(row: pd.Series) -> float:
 
 def _model(frame: pd.DataFrame) -> str:
     rounds = measured_rounds(frame)
-    if len(rounds) < 4:
+    if len(rounds) < 5:
         return ""
     constants = fit(rounds)
     rows = [
@@ -159,7 +161,8 @@ def _model(frame: pd.DataFrame) -> str:
     ]
     return "\n\n".join(
         [
-            f"{1e9 * constants.per_entry:.2f} ns a non-zero visited, {1e3 * constants.per_round:.1f} ms a round, "
+            f"{1e9 * constants.per_entry:.2f} ns a non-zero visited with w in the cache, "
+            f"{1e9 * constants.per_far_entry:.2f} ns without, {1e3 * constants.per_round:.1f} ms a round, "
             f"{1e3 * constants.per_partition:.2f} ms a partition, {1e9 * constants.per_byte:.2f} ns a byte",
             _table(["round of", "K", "measured, ms", "model, ms", "residual"], rows),
             _prediction(frame, constants),
@@ -171,7 +174,7 @@ def _prediction(frame: pd.DataFrame, constants: Constants) -> str:
     made = predict(constants, _TARGET)
     lines = [
         f"A round at {_TARGET.rows:.0e} rows, {_TARGET.entries_per_row:g} non-zeros each, d = {_TARGET.d:,}, "
-        f"{_TARGET.workers} workers, {_TARGET.visits} visits of each row: computation {made.computation:.1f} s, latency "
+        f"{_TARGET.workers} workers, {_TARGET.visits:.2g} visits of each row: computation {made.computation:.1f} s, latency "
         f"{made.latency:.2f} s, bytes {made.tree:.2f} s (workers send at the same time) to {made.one_wire:.2f} s (one wire); "
         f"together {made.best:.1f} to {made.worst:.1f} s. A worker holds about {worker_bytes(_TARGET, _KEPT) / 1e9:.1f} GB."
     ]
@@ -181,14 +184,17 @@ def _prediction(frame: pd.DataFrame, constants: Constants) -> str:
         if len(middle) < 2:
             lines.append(f"{name}, gap {level:g}: one K > 1 was measured, which says nothing of how rounds grow.")
             continue
-        exponent = growth(list(middle.index), list(middle.rounds))
-        most = middle.index.max()
-        rounds = middle.rounds[most] * (_TARGET.workers / most) ** exponent
-        share = float((middle.evaluation_seconds / middle.round_seconds).median())
-        counts = ", ".join(f"{r:.0f}" for r in middle.rounds)
-        lines.append(
-            f"{name}, gap {level:g}: rounds {counts} for K = {', '.join(map(str, middle.index))}, ∝ K^{exponent:.2f}; at "
-            f"{_TARGET.workers} workers {rounds:.0f} rounds, certificates {100 * share:.0f} % on top: "
-            f"{rounds * made.best * (1 + share):.0f} to {rounds * made.worst * (1 + share):.0f} s"
-        )
+        passes = middle.passes * middle.rounds
+        exponent = growth(list(middle.index), list(passes))
+        counts = ", ".join(f"{p:.0f}" for p in passes)
+        line = f"{name}, gap {level:g}: passes {counts} for K = {', '.join(map(str, middle.index))}, ∝ K^{exponent:.2f}"
+        if (middle.passes < 1).all():  # rounds of the kind that is predicted
+            most = middle.index.max()
+            rounds = passes[most] * (_TARGET.workers / most) ** exponent / _TARGET.visits
+            share = float((middle.evaluation_seconds / middle.round_seconds).median())
+            line += (
+                f"; at {_TARGET.workers} workers {rounds:.0f} rounds, certificates {100 * share:.0f} % on top: "
+                f"{rounds * made.best * (1 + share):.0f} to {rounds * made.worst * (1 + share):.0f} s"
+            )
+        lines.append(line)
     return "\n\n".join(lines)

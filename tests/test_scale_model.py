@@ -6,20 +6,20 @@ import pytest
 
 from benchmarks.scale_model import Cluster, Constants, Rounds, fit, growth, predict
 
-TRUE = Constants(per_entry=4e-9, per_round=8e-3, per_partition=2e-3, per_byte=1.5e-9)
+TRUE = Constants(per_entry=4e-9, per_far_entry=9e-9, per_round=8e-3, per_partition=2e-3, per_byte=1.5e-9)
 
 
-def rounds(partitions, entries, n_bytes, constants=TRUE, noise=0.0):
-    blank = Rounds("made up", partitions, 2, entries, n_bytes, 0.0)
-    return Rounds("made up", partitions, 2, entries, n_bytes, constants.seconds(blank) * (1.0 + noise))
+def rounds(partitions, entries, d, constants=TRUE, noise=0.0):
+    blank = Rounds("made up", partitions, 2, entries, d, 0.0)
+    return Rounds("made up", partitions, 2, entries, d, constants.seconds(blank) * (1.0 + noise))
 
 
-GRID = list(itertools.product((2, 4, 8), (1e6, 1e8), (1e5, 1e7)))
+GRID = list(itertools.product((2, 4, 8), (1e6, 1e8), (1e4, 2e5, 5e5, 5e6)))
 
 
 def test_the_fit_recovers_constants_of_ten_orders_of_magnitude():
     found = fit([rounds(*case) for case in GRID])
-    for name in ("per_entry", "per_round", "per_partition", "per_byte"):
+    for name in ("per_entry", "per_far_entry", "per_round", "per_partition", "per_byte"):
         assert getattr(found, name) == pytest.approx(getattr(TRUE, name), rel=1e-6)
 
 
@@ -32,7 +32,7 @@ def test_noise_moves_the_prediction_by_about_as_much():
 
 
 def test_no_constant_is_negative():
-    fewer_with_more = Constants(per_entry=4e-9, per_round=5e-2, per_partition=-1e-3, per_byte=1e-9)
+    fewer_with_more = Constants(4e-9, 4e-9, per_round=5e-2, per_partition=-1e-3, per_byte=1e-9)
     found = fit([rounds(*case, constants=fewer_with_more) for case in GRID])
     assert found.per_partition == 0.0
     assert found.per_entry == pytest.approx(4e-9, rel=0.1)
@@ -45,7 +45,7 @@ def test_cores_are_shared():
 
 
 def test_too_few_rounds_are_a_sentence():
-    with pytest.raises(ValueError, match="4 constants need as many different rounds, got 1"):
+    with pytest.raises(ValueError, match="5 constants need as many different rounds, got 1"):
         fit([rounds(2, 1e6, 1e5)])
 
 
@@ -62,6 +62,8 @@ def test_a_prediction_adds_up_by_hand():
     assert made.latency == pytest.approx(8e-3 + 2e-2)
     assert made.one_wire == pytest.approx(1.5e-9 * 2 * 10 * 8000)
     assert made.tree == pytest.approx(1.5e-9 * 2 * 10 * 8000)  # no more than all
+    far = predict(TRUE, Cluster(rows=1e6, entries_per_row=10, d=10**6, workers=10, visits=3))
+    assert far.computation == pytest.approx(9e-9 * 3e6)  # w does not fit the cache
     many = predict(TRUE, Cluster(rows=1e6, entries_per_row=10, d=1000, workers=100, visits=3))
     assert many.tree == pytest.approx(1.5e-9 * 2 * 8 * 3 * 8000)
     assert many.best < many.worst

@@ -87,20 +87,23 @@ class Problem:
         if not isinstance(fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
         self.fit_intercept = bool(fit_intercept)
+        self._take_rows(X)
+        self.lam = checked_penalty(lam, self.n)
+        self.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
+        self.y, self.classes = self._checked_targets(y)
+        self._at_zero: float | None = None
+
+    # --- what was given ---------------------------------------------------------------------------------------------
+
+    def _take_rows(self, X: Any) -> None:
         self.X = row_matrix(X)
         self.n, self.d = self.X.shape
-        self.lam = checked_penalty(lam, self.n)
         self.rows = _rows.without_ones(_rows.as_rows(self.X))
         self.row_norms_squared: Array = _rows.squared_norms(self.rows)
         if not np.isfinite(self.row_norms_squared).all():
             refuse_not_finite(self.X)
             row = int(np.argmin(np.isfinite(self.row_norms_squared)))
             raise ValueError(f"X is too large in row {row}: its squared norm overflows. Rescale the columns of X.")
-        self.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
-        self.y, self.classes = self._checked_targets(y)
-        self._at_zero: float | None = None
-
-    # --- what was given ---------------------------------------------------------------------------------------------
 
     def _checked_targets(self, y: Any) -> tuple[Array, Array | None]:
         if self.loss.task == "regression":

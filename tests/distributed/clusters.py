@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Iterator
@@ -19,13 +20,15 @@ from dualfree.distributed import Block, Partitions
 @contextmanager
 def small_cluster(workers: int = 2, *, processes: bool = False, **options: Any) -> Iterator[Client]:
     """A cluster on this machine, and its client."""
-    with (
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=":0", **options
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    cluster = LocalCluster(
+        n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=":0", **options
+    )
+    try:
+        with Client(cluster) as client:
+            yield client
+    finally:
+        with contextlib.suppress(KeyError):  # Dask's own, about a worker that was killed before the cluster knew of it
+            cluster.close()
 
 
 def cut(X: Any, start: int, stop: int, y: Any, sample_weight: Any) -> Block:

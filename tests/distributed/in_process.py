@@ -16,7 +16,7 @@ from dualfree.distributed.partitions import Block
 from dualfree.distributed.progress import ProgressLine
 from dualfree.distributed.reply import Reply, fold
 from dualfree.distributed.rounds import Rounds
-from dualfree.distributed.setup import make_spec
+from dualfree.distributed.setup import Asked, spec_of_cluster
 from dualfree.distributed.summary import summarise
 
 
@@ -27,7 +27,9 @@ class InProcess:
         self.parts, self.places, self.bytes_moved, self.stages = parts, [""] * len(parts), 0, 0
         self.before_stage: Callable[[InProcess, str], None] = lambda cluster, name: None
 
-    def stage(self, name: str, task: Callable[..., Reply], *arguments: Any, w: Any = None) -> Reply:
+    def stage(
+        self, name: str, task: Callable[..., Reply], *arguments: Any, w: Any = None, reply_bytes: Any = None
+    ) -> Reply:
         self.stages += 1
         self.before_stage(self, name)
         vectors = [] if w is None else [w]
@@ -57,7 +59,7 @@ def solve_in_process(
     *,
     tol: float = 1e-8,
     rounds: int = 1000,
-    passes: int = 2,
+    passes: float = 2,
     depth: int = 5,
     newton: bool = True,
     callback: Callable[[RoundState], Any] | None = None,
@@ -66,7 +68,7 @@ def solve_in_process(
     """The rounds of a distributed fit."""
     cluster: Any = InProcess(parts_of(problem, count))
     summary = summarise(cluster)
-    spec = make_spec(cluster, summary, problem.loss, problem.lam, problem.fit_intercept, None, 0)
+    spec = spec_of_cluster(cluster, summary, Asked(problem.loss, problem.lam, problem.fit_intercept, None, 0))
     if before_stage is not None:
         cluster.before_stage = before_stage
     fit = Rounds(

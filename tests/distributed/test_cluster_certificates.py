@@ -14,13 +14,20 @@ from reference import Reference
 from test_certificate import assert_certificate_holds, cases
 
 import dualfree as df
+from dualfree.distributed.windows import Windows
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
-    problem=cases(forms=["dense64"]), count=st.integers(2, 5), rounds=st.sampled_from([1, 3, 12]), newton=st.booleans()
+    problem=cases(forms=["dense64"]),
+    count=st.integers(2, 5),
+    rounds=st.sampled_from([1, 3, 12]),
+    passes=st.sampled_from([2, 0.5]),
+    newton=st.booleans(),
 )
-def test_gap_holds_at_every_evaluation(problem: df.Problem, count: int, rounds: int, newton: bool) -> None:
+def test_gap_holds_at_every_evaluation(
+    problem: df.Problem, count: int, rounds: int, passes: float, newton: bool
+) -> None:
     reference = Reference(problem)
     evaluations: list[Any] = []
     result = solve_in_process(
@@ -28,6 +35,7 @@ def test_gap_holds_at_every_evaluation(problem: df.Problem, count: int, rounds: 
         min(count, problem.n),
         tol=0.0,
         rounds=rounds,
+        passes=passes,
         newton=newton,
         callback=lambda state: evaluations.append((state.w, state.intercept, state.certificate)),
     )
@@ -56,8 +64,41 @@ def test_acceleration_saves_rounds() -> None:
     assert accelerated.n_rounds < 0.6 * plain.n_rounds
 
 
+def test_windows_save_passes() -> None:
+    """Parts of a pass, with what partitions do put together in between, come near the passes of one machine."""
+    problem = make_problem("logistic", n=600, d=400, lam=2e-2, form="csr64")
+    alone = df.solve(problem, "prox-sdca", tol=1e-6, random_state=0)
+    whole = solve_in_process(problem, 4, tol=1e-6, newton=False)
+    parts = solve_in_process(problem, 4, tol=1e-6, passes=0.125, newton=False)
+    assert whole.status is parts.status is df.Status.CONVERGED
+    assert parts.trace[-1].passes == parts.n_rounds / 8
+    assert parts.trace[-1].passes < 0.5 * whole.trace[-1].passes
+    assert parts.trace[-1].passes <= 2.5 * alone.n_epochs
+
+
+def test_windows_take_what_they_have_seen() -> None:
+    windows = Windows(4, partitions=8)
+    assert windows.next == (0, 4, 1.0)
+    windows.learn(together=3.0, apart=1.0, activity=4.0)
+    assert windows.next == (1, 4, pytest.approx(3.3))
+    windows.learn(together=0.1, apart=1.0, activity=1.0)  # partitions that cancel out are no reason for longer steps
+    assert windows.next == (2, 4, 1.0)
+    windows.learn(together=20.0, apart=1.0, activity=1.0)  # as rounding may have it
+    assert windows.next == (3, 4, 8.0)
+    assert not windows.evaluation_is_due(1.0)
+    windows.learn(together=1.0, apart=1.0, activity=1.0)
+    assert windows.evaluation_is_due(1e-9)  # the first pass has one, whatever tol is
+    windows.heed(0.1)
+    for gap in (0.2, 0.3, 0.4):  # each time it grows, the least σ' doubles
+        windows.heed(gap)
+    assert windows.next.sigma == 8.0
+    windows.learn(together=1.0, apart=1.0, activity=1.0)
+    assert windows.next.sigma == 8.0
+
+
+@pytest.mark.parametrize("passes", [2, 0.25])
 @pytest.mark.parametrize("name", ["round", "certificate", "margins"])
-def test_lost_dual_vectors_are_rebuilt(name: str) -> None:
+def test_lost_dual_vectors_are_rebuilt(name: str, passes: float) -> None:
     """A part that was made anew knows nothing: whatever is asked of it next, the fit goes on and is certified."""
     problem = make_problem("logistic", n=200, d=30, lam=0.005, fit_intercept=True, form="csr64")
     reference = df.solve(problem, tol=1e-12, random_state=0)
@@ -68,13 +109,14 @@ def test_lost_dual_vectors_are_rebuilt(name: str) -> None:
         if stage == name and asked.count(name) in (3, 4, 9):
             cluster.parts[1].outputs.clear()
 
-    result = solve_in_process(problem, 3, tol=1e-8, newton=False, before_stage=lose)
+    result = solve_in_process(problem, 3, tol=1e-8, passes=passes, newton=False, before_stage=lose)
     assert "rebuild" in asked[1:]
     assert result.status is df.Status.CONVERGED
     assert problem.primal(result.w, result.intercept) - reference.certificate.primal <= result.certificate.gap
 
 
-def test_losing_dual_vectors_often_does_not_blow_up() -> None:
+@pytest.mark.parametrize("passes", [2, 0.25])
+def test_losing_dual_vectors_often_does_not_blow_up(passes: float) -> None:
     """w(α̂) is farther from the optimum than w, by a factor that grows as λ falls; repeated, that would end in overflow."""
     problem = make_problem("squared_hinge", n=400, d=40, lam=1e-3, fit_intercept=True, form="csr64")
     count = 0
@@ -86,7 +128,7 @@ def test_losing_dual_vectors_often_does_not_blow_up() -> None:
             for part in cluster.parts[: 1 + count % 3]:
                 part.outputs.clear()
 
-    result = solve_in_process(problem, 3, tol=1e-6, newton=False, before_stage=lose)
+    result = solve_in_process(problem, 3, tol=1e-6, passes=passes, newton=False, before_stage=lose)
     assert count == 8
     assert result.status is df.Status.CONVERGED
 

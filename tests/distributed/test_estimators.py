@@ -253,6 +253,10 @@ def test_the_fitted_model_needs_no_cluster(fitted, rows):
 def test_the_same_seed_gives_the_same_bits(fitted, rows):
     again = LogisticRegression(C=0.02, tol=1e-3, random_state=0).fit(*chunked(rows[0], rows[1]))
     assert again.coef_.tobytes() == fitted.coef_.tobytes()
+    measured = LogisticRegression(C=0.02, tol=1e-3, random_state=0, local_passes="measured")
+    measured.fit(*chunked(rows[0], rows[1]))
+    again.set_params(local_passes=measured.local_passes_).fit(*chunked(rows[0], rows[1]))
+    assert again.coef_.tobytes() == measured.coef_.tobytes()
 
 
 def test_stopping_early_is_said(rows):
@@ -268,6 +272,7 @@ def test_stopping_early_is_said(rows):
         ({"tol": "small"}, "'tol' parameter"),
         ({"class_weight": "even"}, "'class_weight' parameter"),
         ({"max_rounds": 0}, "'max_rounds' parameter"),
+        ({"local_passes": "often"}, "'local_passes' parameter"),
         ({"client": "tcp://somewhere"}, r"client must be a distributed\.Client"),
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, _clone_parametrized
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,6 +23,7 @@ from ..distributed.cluster import current_client
 from ..distributed.inputs import is_partitioned, partition, refuse_what_holds_no_rows
 from ..distributed.inputs.survey import Survey, survey
 from ..distributed.inputs.waiting import make_resident, release
+from ..distributed.work import CHOICES
 from ..estimators._solving import Deadline, seeds
 from ..losses import Loss
 from ..status import Status
@@ -62,6 +63,7 @@ class DaskModel(BaseEstimator):  # type: ignore[misc]
         "max_rounds": [Interval(Integral, 1, None, closed="left")],
         "max_time": [Interval(Real, 0, None, closed="left"), None],
         "random_state": ["random_state"],
+        "local_passes": [Interval(Real, 0, None, closed="neither"), StrOptions(set(CHOICES))],
         "client": "no_validation",
         "checkpoint": [str, os.PathLike, None],
         "timeout": [Interval(Real, 0, None, closed="neither")],
@@ -154,7 +156,9 @@ class DaskModel(BaseEstimator):  # type: ignore[misc]
         drawn = seeds(self.random_state, len(targets))
         results: list[DistributedResult] = []
         for k, target in enumerate(targets):
-            result = self._solve(client, target, loss, found, drawn[k], deadline, self._checkpoint(k, len(targets)))
+            passes = results[0].local_passes if results else self.local_passes  # measured once for all models
+            checkpoint = self._checkpoint(k, len(targets))
+            result = self._solve(client, target, loss, found, drawn[k], passes, deadline, checkpoint)
             if result.status is Status.INTERRUPTED and len(targets) > 1:
                 raise KeyboardInterrupt  # the other problems have no result to keep
             results.append(result)
@@ -179,6 +183,7 @@ class DaskModel(BaseEstimator):  # type: ignore[misc]
         loss: Loss | str,
         found: Survey,
         seed: int,
+        local_passes: float | str,
         deadline: Deadline,
         checkpoint: Path | None,
     ) -> DistributedResult:
@@ -191,6 +196,7 @@ class DaskModel(BaseEstimator):  # type: ignore[misc]
             max_rounds=int(self.max_rounds),
             max_time=deadline.left,
             random_state=seed,
+            local_passes=local_passes,
             client=client,
             checkpoint=checkpoint,
             timeout=float(self.timeout),
@@ -216,6 +222,7 @@ class DaskModel(BaseEstimator):  # type: ignore[misc]
         if found.classes is not None:
             self.classes_ = found.classes
         self.n_iter_ = np.array([result.n_rounds for result in results], dtype=np.int32)
+        self.local_passes_ = results[0].local_passes
         self.certificate_ = certificates[0] if single else certificates
         self.dual_gap_ = float(gaps[0]) if single else gaps
         self.trace_ = results[0].trace if single else [result.trace for result in results]

@@ -38,6 +38,9 @@ class LinearSVC(DaskClassifier):
         The most seconds for the whole fit.
     random_state : int, RandomState or None, default=None
         Seed. The same partitions and seed give the same bits, on any number of workers.
+    local_passes : float, "counted" or "measured", default="counted"
+        Passes over its rows that a partition makes in a round of communication; see `dualfree.distributed.solve`. With
+        "measured" the bits depend on the run, and ``local_passes_`` is what to pass to repeat it.
     client : distributed.Client, optional
         The cluster; by default the current client. Clones share it, pickles leave it out.
     checkpoint : path, optional
@@ -62,6 +65,8 @@ class LinearSVC(DaskClassifier):
         The certified gap: ``certificate_.gap``.
     n_iter_ : array of shape (1,) or (n_classes,)
         Rounds of each model.
+    local_passes_ : float
+        Passes that a partition made in a round.
     trace_ : Trace or list of Trace
         The history of each solve; an epoch is a round.
     n_features_in_, feature_names_in_
@@ -97,6 +102,7 @@ class LinearSVC(DaskClassifier):
         max_rounds: int = 1000,
         max_time: float | None = None,
         random_state: Any = None,
+        local_passes: float | str = "counted",
         client: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         timeout: float = 300.0,
@@ -110,6 +116,7 @@ class LinearSVC(DaskClassifier):
         self.max_rounds = max_rounds
         self.max_time = max_time
         self.random_state = random_state
+        self.local_passes = local_passes
         self.client = client
         self.checkpoint = checkpoint
         self.timeout = timeout

@@ -8,7 +8,6 @@ from .inputs import from_array, from_dataframe, from_delayed, from_libsvm, scatt
 from .partitions import Block, Partitions
 from .result import DistributedResult
 from .solve import solve
-from .summary import Summary, describe
 
 __all__ = [
     "Block",
@@ -16,8 +15,6 @@ __all__ = [
     "DistributedResult",
     "Partitions",
     "RoundState",
-    "Summary",
-    "describe",
     "from_array",
     "from_dataframe",
     "from_delayed",

@@ -50,11 +50,6 @@ class Anderson:
         self.depth = depth
         self.history: list[Output] = []
 
-    @property
-    def wanted(self) -> tuple[int, ...]:
-        """The results that workers have to keep."""
-        return tuple(output.seq for output in self.history)
-
     def restart(self) -> None:
         """Forget the history."""
         self.history = []

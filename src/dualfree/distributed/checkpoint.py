@@ -38,7 +38,7 @@ class Saved:
 class Checkpoint:
     """The file, and what it must agree with."""
 
-    def __init__(self, path: str | os.PathLike[str], spec: Spec, n_partitions: int) -> None:
+    def __init__(self, path: str | os.PathLike[str], spec: Spec) -> None:
         self.path = Path(path)
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint {self.path} cannot be written: there is no folder {self.path.parent}.")
@@ -48,7 +48,7 @@ class Checkpoint:
             "fit_intercept": spec.fit_intercept,
             "rows": spec.n,
             "columns": spec.d,
-            "partitions": n_partitions,
+            "partitions": spec.partitions,
             "positive class": repr(spec.positive),
             "P(0)": spec.at_zero,
         }

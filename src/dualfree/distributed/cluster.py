@@ -12,6 +12,7 @@ import contextlib
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,11 @@ from .tasks import EvaluationLost, Stale, handed_over, prepare
 _POLL_SECONDS = 1.0
 _ANSWER_SECONDS = 15.0  # a scheduler that is alive answers in that time
 _SPREAD_SECONDS = 5.0
+_LOADING_AGAIN = 3
 _FAN_IN = 8
-# A smaller vector travels inside each task; a larger one once, and then from worker to worker.
-_INLINE_BYTES = 1 << 14
-_ATTEMPTS = 20
+# Up to so many bytes for all partitions together, vectors travel with tasks and replies. More go to one worker, from there to
+# the others, and replies are added up on the workers.
+_INLINE_BYTES = 1 << 23
 
 
 class ClusterError(RuntimeError):
@@ -73,49 +75,56 @@ class Cluster:
         self.fit = uuid.uuid4().int >> 64
         self.stages = 0
         self.bytes_moved = 0
-        self.sources: list[Any] = []
-        self.computed: list[Any] = []  # futures of blocks that were computed for this fit
+        self.computed: dict[int, Any] = {}  # futures of blocks that were computed for this fit
         self.parts: list[Any] = []
         self.places: list[str | None] = []
         self._weights: tuple[Array, Any] | None = None
         self.partitions = partitions
+        self.sources = list(partitions.blocks)
         self.loaded = False
+        self.killed = 0  # how often Dask has given a partition up
         self.spread_again = time.monotonic() + _SPREAD_SECONDS
-        self.scheduler = self._scheduler_id()
+        self.scheduler: str | None = None  # asked for while the first tasks are on their way
 
     # --- begin and end ----------------------------------------------------------------------------------------------
 
     def load(self, loss: Any) -> None:
         """Have every block made and checked on some worker."""
         self.loss = loss
-        self.sources = list(self.partitions.blocks)
         self.parts = [self._made(k) for k in range(len(self.sources))]
         self.places = [None] * len(self.parts)
 
     def _made(self, k: int) -> Any:
         """Return a future of part k."""
         self.stages += 1
-        block = self.sources[k]
-        if not isinstance(block, distributed.Future):
-            block = self.client.compute(block)
-            self.computed.append(block)
         key = self._key("part", self.stages, k)
-        return self.client.submit(prepare, block, k, self.loss, self.partitions.n_features, key=key, pure=False)
+        about = k, self.loss, self.partitions.n_features, self.fit
+        return self.client.submit(prepare, self._block(k), *about, key=key, pure=False)
+
+    def _block(self, k: int) -> Any:
+        """Return a future of block k."""
+        block = self.sources[k]
+        if isinstance(block, distributed.Future):
+            return block
+        if k not in self.computed:
+            self.computed[k] = self.client.compute(block)
+        return self.computed[k]
 
     def keep(self, chosen: list[int]) -> None:
         """Go on with some of the parts; blocks are not needed any more, Dask knows how to make them again."""
         self.sources = [self.sources[k] for k in chosen]
         self.parts = [self.parts[k] for k in chosen]
         self.places = [self.places[k] for k in chosen]
-        self.computed = []
+        self.computed = {}
         self.loaded = True
 
     def close(self) -> None:
         """Let go of everything, tasks that still run included."""
-        futures = [*self.parts, *self.computed]
-        self.parts, self.computed, self._weights = [], [], None
-        if self.client.status == "running":
-            _quietly(lambda: self.client.cancel(futures, reason="the fit has ended"))
+        futures = [*self.parts, *self.computed.values()]
+        self.parts, self.computed, self._weights = [], {}, None
+        running = [future for future in futures if not future.done()]
+        if running and self.client.status == "running":
+            _quietly(lambda: self.client.cancel(running, reason="the fit has ended"))
         for future in futures:
             _quietly(future.release)
 
@@ -147,36 +156,68 @@ class Cluster:
 
     # --- one stage --------------------------------------------------------------------------------------------------
 
-    def stage(self, name: str, function: Callable[..., Reply], *arguments: Any, w: Array | None = None) -> Reply:
-        """Run `function(part, *arguments)` for every partition (`w`, if given, comes last) and add the replies up."""
+    def open(self, name: str, function: Callable[..., Reply], *arguments: Any) -> Reply | None:
+        """Run `function(block, *arguments)` on the only block, before anything is loaded; None when a worker was lost."""
+        try:
+            return self._run(name, function, [self._block(0)], arguments)
+        except StageLost:
+            return None
+
+    def stage(
+        self,
+        name: str,
+        function: Callable[..., Reply],
+        *arguments: Any,
+        w: Array | None = None,
+        reply_bytes: float | None = None,
+    ) -> Reply:
+        """Run `function(part, *arguments)` for every partition and add the replies up.
+
+        `w`, if given, comes last among the arguments. A reply is as large as w is, unless `reply_bytes` says otherwise.
+        """
+        vectors = [] if w is None else [self._sent(w)]
+        if reply_bytes is None:
+            reply_bytes = 0 if w is None else w.nbytes
+        on_workers = len(self.parts) * reply_bytes > _INLINE_BYTES
+        return self._run(name, function, self.parts, (*arguments, *vectors), add_on_workers=on_workers)
+
+    def _run(
+        self,
+        name: str,
+        function: Callable[..., Reply],
+        inputs: list[Any],
+        arguments: tuple[Any, ...],
+        add_on_workers: bool = False,
+    ) -> Reply:
         self.stages += 1
         futures: list[Any] = []
         try:
-            vectors = [] if w is None else [self._sent(w)]
-            for k, part in enumerate(self.parts):
-                place = self.places[k]
+            for k, each in enumerate(inputs):
+                place = self.places[k] if self.places else None
                 futures.append(
                     self.client.submit(
                         function,
-                        part,
+                        each,
                         *arguments,
-                        *vectors,
                         key=self._key(name, self.stages, k),
                         pure=False,
                         workers=None if place is None else [place],
                     )
                 )
-            layer, level = futures, 0
-            while len(layer) > 1:
+            layer, level = list(futures), 0
+            while add_on_workers and len(layer) > 1:
                 level += 1
                 layer = [
-                    self.client.submit(
-                        fold, layer[i : i + _FAN_IN], key=self._key("reduce", self.stages, level, i), pure=False
-                    )
-                    for i in range(0, len(layer), _FAN_IN)
+                    self.client.submit(fold, group, key=self._key("reduce", self.stages, level, i), pure=False)
+                    for i, group in enumerate(_groups(layer))
                 ]
                 futures.extend(layer)
-            reply: Reply = self._result(layer[0], f"{name} (stage {self.stages})")
+            if self.scheduler is None:
+                self.scheduler = self._scheduler_id()
+            replies = self._results(layer, f"{name} (stage {self.stages})")
+            while len(replies) > 1:
+                replies = [fold(group) for group in _groups(replies)]
+            (reply,) = replies
         except BaseException:
             _quietly(lambda: self.client.cancel(futures, reason="a stage was given up"))
             raise
@@ -185,51 +226,64 @@ class Cluster:
                 _quietly(future.release)
         self.places = list(reply.places)
         if reply.vector is not None:
-            self.bytes_moved += len(self.parts) * reply.vector.nbytes
+            self.bytes_moved += len(inputs) * reply.vector.nbytes
         return reply
 
     def patiently(self, ask: Callable[[], Any]) -> Any:
-        """Ask again while workers are being lost, but not for ever."""
-        for attempt in range(_ATTEMPTS):
+        """Ask again while workers are being lost, for as long as `timeout` allows between two answers."""
+        began, losses = time.monotonic(), 0
+        while True:
             try:
                 return ask()
             except StageLost as error:
+                losses += 1
+                if time.monotonic() - began > self.timeout:
+                    raise ClusterError(
+                        f"Workers were lost {losses} times in {self.timeout:g} s without an answer in between, the last "
+                        f"time like this: {error}. Look at the workers' logs; they may be running out of memory."
+                    ) from error
                 self._weights = None
                 self._forget_lost_places()
-                lost = error
-                time.sleep(min(2.0, 0.1 * 2**attempt))
-        raise ClusterError(
-            f"Workers were lost {_ATTEMPTS} times in a row, the last time like this: {lost}. "
-            "Look at the workers' logs; they may be running out of memory."
-        )
+                time.sleep(min(2.0, 0.1 * 2**losses))
 
     def _sent(self, w: Array) -> Any:
         """Return w, or a future of it on the workers; the same one for all stages at the same w."""
         self.bytes_moved += len(self.parts) * w.nbytes
-        if w.nbytes <= _INLINE_BYTES:
+        if len(self.parts) * w.nbytes <= _INLINE_BYTES:
             return w
         if self._weights is None or self._weights[0] is not w:
             key = self._key("weights", self.stages)
             self._weights = None
             try:
                 sent = self.client.scatter({key: w}, hash=False, timeout=self.timeout)[key]
-            except (TimeoutError, OSError, distributed.CancelledError) as error:
+            except TimeoutError as error:
                 self._check_scheduler()
                 raise ClusterError(f"No worker took the weights within {self.timeout:g} s: {error}") from error
+            except (OSError, distributed.CancelledError) as error:
+                self._check_scheduler()
+                raise StageLost(f"the weights did not arrive: {error}") from error
             self._weights = (w, sent)
         return self._weights[1]
 
     # --- waiting ----------------------------------------------------------------------------------------------------
 
-    def _result(self, future: Any, what: str) -> Reply:
-        """Wait for a reply; look around once a second for reasons why it will never come."""
+    def _results(self, futures: list[Any], what: str) -> list[Reply]:
+        """Wait for replies; look around once a second for reasons why they will never come."""
         began = time.monotonic()
         while True:
             try:
-                return future.result(timeout=_POLL_SECONDS)
+                if not any(future.status == "error" for future in futures):
+                    with (
+                        self.client.as_current()
+                    ):  # Dask waits with the current client, whatever client the futures are of
+                        distributed.wait(futures, timeout=_POLL_SECONDS)
+                gather = partial(self.client.gather, futures, asynchronous=True)
+                replies: list[Reply] = self.client.sync(gather, callback_timeout=_ANSWER_SECONDS)
+                return replies
             except TimeoutError as error:
-                if future.done() and future.status == "error":
-                    raise error
+                for future in futures:  # a task of the user's may have timed out itself
+                    if future.status == "error" and isinstance(future.exception(_ANSWER_SECONDS), TimeoutError):
+                        raise error
             except (EvaluationLost, Stale) as error:
                 raise StageLost(str(error)) from error
             except (distributed.CancelledError, OSError, distributed.scheduler.KilledWorker) as error:
@@ -272,17 +326,26 @@ class Cluster:
         for k, part in enumerate(self.parts):
             if part.status not in ("cancelled", "error"):  # "lost" is being made again
                 continue
-            if not self.loaded:
+            # Dask gives up what has seen several workers die. While rows are loaded, they may well be the reason.
+            killed = part.status == "error" and isinstance(error, distributed.scheduler.KilledWorker)
+            self.killed += killed
+            again = killed and (self.loaded or self.killed <= _LOADING_AGAIN * len(self.parts))
+            if not self.loaded and not again:
                 raise ClusterError(
                     f"Partition {k} was refused by the cluster: {error}. The scheduler and the workers must be able to "
                     "import everything that the blocks are made with, dualfree included."
                 ) from error
+            if isinstance(self.sources[k], distributed.Future) and again:
+                with contextlib.suppress(KeyError):  # the scheduler's, where it has forgotten what it gave up
+                    self.client.retry([part])
+                self.places[k] = None
+                continue
             if isinstance(self.sources[k], distributed.Future):
                 raise ClusterError(
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "
                     "died, not loaded by a task. Give the data as Delayed objects that load them."
                 ) from error
-            self.computed = []
+            self.computed = {}
             part.release()
             self.parts[k], self.places[k] = self._made(k), None
 
@@ -292,6 +355,11 @@ class Cluster:
 
     def _key(self, name: str, *numbers: int) -> str:
         return "-".join(["dualfree", name, str(self.fit), *map(str, numbers)])
+
+
+def _groups(layer: list[Any]) -> list[list[Any]]:
+    """What is added up together: on the workers or here, in the same order."""
+    return [layer[i : i + _FAN_IN] for i in range(0, len(layer), _FAN_IN)]
 
 
 def total_of(reply: Reply) -> Array:

@@ -84,7 +84,9 @@ class ClusterSums:
 
     def residual_rows(self, h: float, gradient: Array) -> ResidualTerms:
         """gradient += (1/n) Σ κ_i x_i."""
-        reply = self.cluster.stage("gradient", tasks.residual_rows, self.spec, self.point, h)
+        reply = self.cluster.stage(
+            "gradient", tasks.residual_rows, self.spec, self.point, h, reply_bytes=8 * self.spec.d
+        )
         gradient += total_of(reply)
         return ResidualTerms(*(math.fsum(column) for column in zip(*reply.terms, strict=True)))
 

@@ -84,7 +84,7 @@ class Fit:
         self.target = tol * spec.at_zero
         self.max_rounds, self.deadline = max_rounds, deadline
         self.callback, self.checkpoint, self.progress = callback, checkpoint, progress
-        self.round = 0
+        self.round, self.passes = 0, 1.0
         self.trace = Trace()
         self.best: Best | None = None
 
@@ -140,6 +140,7 @@ class Fit:
             trace=self.trace,
             classes=self.spec.classes,
             n_rows=self.spec.n,
-            n_partitions=len(self.cluster.parts),
+            n_partitions=self.spec.partitions,
             bytes_moved=self.cluster.bytes_moved,
+            local_passes=self.passes,
         )

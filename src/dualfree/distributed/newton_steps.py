@@ -42,7 +42,10 @@ class NewtonSteps:
         gradient = spec.lam * w - self.sums.sums / spec.n
         if spec.fit_intercept:
             gradient = np.append(gradient, 0.0)
-        reply = self.cluster.patiently(partial(self.cluster.stage, "hessian", tasks.hessian, spec, b, w=w))
+        size = 4 * gradient.size * (gradient.size + 1)
+        reply = self.cluster.patiently(
+            partial(self.cluster.stage, "hessian", tasks.hessian, spec, b, w=w, reply_bytes=size)
+        )
         hessian = np.zeros((gradient.size, gradient.size))
         hessian[np.triu_indices(gradient.size)] = total_of(reply)
         direction = -solve_positive(regularised(hessian, spec), gradient)

@@ -59,6 +59,12 @@ class Request:
     start: tuple[Array, float] | None
 
 
+def first_request(tol: float, max_rounds: int, deadline: float) -> Request:
+    """Return the request of a fit that begins with nothing."""
+    left = deadline - time.monotonic()
+    return Request(min(_FIRST_SLICE, left), left <= 0, 0, tol, max_rounds, None)
+
+
 def run_slice(part: Part, spec: Spec, request: Request) -> Reply:
     """Go on with the run, or begin it, for about so many seconds."""
     problem = bound_problem(part, spec)
@@ -100,16 +106,18 @@ def _begin(problem: LocalProblem, spec: Spec, request: Request) -> Run:
 
 
 class OnePartition(Fit):
-    """A fit with one partition."""
+    """A fit with one partition. Where its first slice has been run already, as part of the first request, it comes along."""
 
-    def go(self) -> DistributedResult:
+    def go(self, first: Reply | None = None) -> DistributedResult:
         """Run until something says stop."""
-        saved = self.saved()
+        saved = self.saved() if first is None else None
         self.begun_at = None if saved is None else (saved.w, saved.b)
         self.known, self.before = 0, self.round
         outcome: Outcome | None = None
         try:
-            seconds = _FIRST_SLICE
+            if first is not None:
+                outcome = self._hear(first)
+            seconds = _FIRST_SLICE if first is None else _SLICE
             while outcome is None:
                 left = self.deadline - time.monotonic()
                 outcome = self._slice(min(seconds, left), last=left <= 0)
@@ -127,11 +135,14 @@ class OnePartition(Fit):
         begun_at = self.begun_at if self.best is None else (self.best.w, self.best.b)
         request = Request(seconds, last, self.known, self.tol, self.max_rounds - self.before, begun_at)
         reply = self.cluster.patiently(partial(self.cluster.stage, "solve", run_slice, self.spec, request))
+        return self._hear(reply, quietly=last)
+
+    def _hear(self, reply: Reply, quietly: bool = False) -> Outcome | None:
         found: Slice = reply.terms[0]
         if reply.rebuilt:  # the worker was lost, and with it the run; it began again at the best point
             self.known, self.before = 0, self.round
         self.known += len(found.entries)
         self.round = self.before + found.epoch
         entries = [replace(entry, epoch=self.before + entry.epoch) for entry in found.entries]
-        asked = self.enter(total_of(reply), found.b, found.certificate, entries, quietly=last)
+        asked = self.enter(total_of(reply), found.b, found.certificate, entries, quietly=quietly)
         return found.outcome or asked

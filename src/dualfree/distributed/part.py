@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import rows as _rows
-from .._checks import Array, finite_matrix, finite_vector, plain_array
+from .._checks import Array, finite_vector, non_negative_vector, plain_array
 from ..dual_domain import clip
 from ..losses import Loss
 from ..problem import Problem, slopes_into
@@ -33,14 +33,11 @@ class LocalProblem(Problem):
 
     def __init__(self, block: Block, loss: Loss) -> None:
         self.loss = loss
-        self.X = finite_matrix(block.X)
-        self.n, self.d = self.X.shape
-        self.rows = _rows.as_rows(self.X)
+        self._take_rows(block.X)
         self.labels = self._checked_labels(block.y)
-        self.sample_weight = _rows.borrowed(self._checked_weights(block.sample_weight))
-        self.row_norms_squared = _rows.squared_norms(self.rows)
-        if not np.isfinite(self.row_norms_squared).all():
-            raise ValueError("X is too large: a squared norm of a row overflows. Rescale the columns of X.")
+        given = block.sample_weight
+        weights = np.ones(self.n) if given is None else non_negative_vector("sample_weight", given, self.n)
+        self.sample_weight = _rows.borrowed(weights)
         self.bound = False
 
     def _checked_labels(self, y: Any) -> Array:
@@ -53,24 +50,12 @@ class LocalProblem(Problem):
             finite_vector("y", labels)
         return labels
 
-    def _checked_weights(self, given: Any) -> Array:
-        if given is None:
-            return np.ones(self.n)
-        weights = finite_vector("sample_weight", given, self.n)
-        if weights.min() < 0:
-            row = int(np.argmin(weights))
-            raise ValueError(f"sample_weight must not be negative, got {weights[row]:g} in row {row}.")
-        return weights
-
     def bind(self, spec: Spec) -> None:
-        """Take over what only all partitions together know.
-
-        `lam` is chosen such that 1/(lam n_k) = σ'/(λn): with it, the solvers' own kernels solve CoCoA+'s subproblem.
-        """
+        """Take over what only all partitions together know."""
         if self.bound:
             return
         self.fit_intercept = spec.fit_intercept
-        self.lam = spec.lam if self.n == spec.n else spec.lam * spec.n / (spec.sigma * self.n)
+        self.lam = spec.lam
         self.classes = spec.classes
         self._at_zero = None
         if self.loss.task == "regression":
@@ -130,7 +115,7 @@ class Part:
         self.__dict__.update(state)
         self.lock = threading.Lock()
         if self.problem is not None:
-            self.problem.rows = _rows.as_rows(self.problem.X)  # one copy of the data, not two
+            self.problem.rows = _rows.without_ones(_rows.as_rows(self.problem.X))  # one copy of the data, not two
 
     # --- dual vectors -----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import Any
 from .._checks import whole_number
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Block:
     """The rows of one partition, as a worker holds them.
 

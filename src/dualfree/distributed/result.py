@@ -36,6 +36,8 @@ class DistributedResult:
         Rows in all blocks, and blocks.
     bytes_moved : int
         Bytes of vectors and matrices that travelled between client and workers, counted from their sizes.
+    local_passes : float
+        Passes over its rows that a partition made in a round.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class DistributedResult:
     n_rows: int
     n_partitions: int
     bytes_moved: int
+    local_passes: float
 
     def __repr__(self) -> str:
         return f"DistributedResult({self.status}, {self.n_rounds} rounds, {self.certificate})"

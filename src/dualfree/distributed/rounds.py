@@ -32,11 +32,13 @@ from .cluster import Cluster, total_of
 from .cluster_sums import ClusterSums
 from .fit import Best, Fit, Outcome
 from .newton_steps import NewtonSteps
+from .reply import Reply
 from .residual_histogram import quantiles
 from .result import DistributedResult
 from .spec import Spec
 from .summary import Summary
 from .tasks import Point, Round
+from .windows import Window, Windows
 
 _MUCH_WORSE = 100.0
 _LOST = ((-1, 1.0),)  # a recipe that no worker can follow: α is rebuilt from w
@@ -46,24 +48,27 @@ class Rounds(Fit):
     """A fit with at least two partitions."""
 
     def __init__(
-        self, cluster: Cluster, spec: Spec, summary: Summary, *, passes: int, depth: int, **settings: Any
+        self, cluster: Cluster, spec: Spec, summary: Summary, *, passes: float, depth: int, **settings: Any
     ) -> None:
         super().__init__(cluster, spec, **settings)
         self.summary, self.passes = summary, passes
+        self.windows = None if passes >= 1 else Windows(round(1 / passes), spec.partitions)
+        self.whole_passes = int(passes) if passes >= 1 else work.WHOLE_PASSES
+        self.visited = 0.0  # passes over the rows
         self.mixing = Anderson(depth)
         self.phase = "cocoa+"
         self.newton: NewtonSteps | None = None
-        self.seq = self.evaluations = 0
+        self.seq = self.evaluations = self.due = 0
         self.seconds = self.evaluation_seconds = 0.0
         self.pending: tuple[Array, float, int] | None = None  # a point that has not been evaluated yet
 
     def go(self) -> DistributedResult:
         """Run until something says stop."""
         outcome: Outcome | None
+        pressed = False
         try:
             self._begin()
             outcome = self._evaluate()
-            due = self._next_due()
             while outcome is None:
                 if self.round >= self.max_rounds:
                     outcome = Status.MAX_EPOCHS, ""
@@ -73,14 +78,20 @@ class Rounds(Fit):
                     outcome = self._one_newton_step(self.newton)
                 else:
                     self._one_round()
-                    if self.round >= due or self.round >= self.max_rounds or time.monotonic() > self.deadline:
+                    if self._evaluation_is_due():
                         outcome = self._evaluate()
-                        due = self._next_due()
                         self._choose_method()
                         self.cluster.spread()
         except KeyboardInterrupt:
+            pressed = True
             outcome = self._interrupted()
-        return self._finish(outcome)
+        while True:
+            try:
+                return self._finish(outcome)
+            except KeyboardInterrupt:  # the first one keeps the best point even when it comes this late
+                if pressed:
+                    raise
+                pressed = True
 
     # --- one round --------------------------------------------------------------------------------------------------
 
@@ -100,7 +111,7 @@ class Rounds(Fit):
         """
         empty = False
         while True:
-            reply, request = self._ask("rebuild", tasks.restore, empty)
+            reply, request = self._ask("rebuild", tasks.restore, 0, empty)
             w, total = total_of(reply) * self.spec.scale, math.fsum(reply.terms)
             self.mixing.restart()
             self.start = Start(((request.seq, 1.0),), w, self.start.b, total)
@@ -111,10 +122,11 @@ class Rounds(Fit):
 
     def _one_round(self) -> None:
         began = time.monotonic()
-        reply, request = self._ask("round", tasks.advance)
+        to_do = self.whole_passes if self.windows is None else self.windows.next
+        reply, request = self._ask("round", tasks.advance, to_do)
         if reply.rebuilt:
             self._restore()
-        else:
+        elif self.windows is None:
             w, total = total_of(reply) * self.spec.scale, math.fsum(reply.terms)
             step_b = self.spec.extra * self.spec.scale * total  # the multiplier step of the intercept
             b = self.start.b + step_b
@@ -124,16 +136,32 @@ class Rounds(Fit):
             self.pending = w, b, request.seq
             self.start = self.mixing.next_start(Output(request.seq, w, b, total, change))
             self.round += 1
+            self.visited += self.whole_passes
+        else:
+            self._add_window(self.windows, reply, request)
         self.seconds += time.monotonic() - began
 
-    def _ask(self, name: str, task: Callable[..., Any], empty: bool = False) -> tuple[Any, Round]:
-        def once() -> tuple[Any, Round]:
+    def _add_window(self, windows: Windows, reply: Reply, request: Round) -> None:
+        change = total_of(reply)
+        total, moved, apart, activity = (math.fsum(column) for column in zip(*reply.terms, strict=True))
+        together = float(change @ change) + (moved * moved / self.spec.extra if self.spec.fit_intercept else 0.0)
+        windows.learn(together, apart, activity)
+        w, b = self.start.w + change, self.start.b
+        if windows.between_passes:
+            b += self.spec.extra * self.spec.scale * total
+        self.pending = w, b, request.seq
+        self.start = Start(((request.seq, 1.0),), w, b, total)
+        self.round += 1
+        self.visited += 1.0 / windows.count
+
+    def _ask(self, name: str, task: Callable[..., Any], work: int | Window, *more: Any) -> tuple[Reply, Round]:
+        def once() -> tuple[Reply, Round]:
             self.seq += 1  # a new name for each attempt: a task that was given up may still write under the old one
             start = self.start
-            request = Round(self.seq, start.recipe, self.mixing.wanted, start.b, start.total, self.passes, empty)
-            return self.cluster.stage(name, task, self.spec, request, w=start.w), request
+            request = Round(self.seq, start.recipe, start.b, start.total, work)
+            return self.cluster.stage(name, task, self.spec, request, *more, w=start.w), request
 
-        answer: tuple[Any, Round] = self.cluster.patiently(once)
+        answer: tuple[Reply, Round] = self.cluster.patiently(once)
         return answer
 
     # --- Newton's method, where d is small ----------------------------------------------------------------------------
@@ -144,7 +172,8 @@ class Rounds(Fit):
         if len(self.trace) < 3 or not (Newton.suits(spec) and Newton.direct(spec)) or best is None:
             return
         left = work.rounds_left(self.trace, self.target)
-        if work.newton_pays(self.summary, len(self.cluster.parts), self.passes, left):
+        passes = self.whole_passes if self.windows is None else 1.0 / self.windows.count
+        if work.newton_pays(self.summary, spec.partitions, passes, left):
             self.newton = NewtonSteps(self.cluster, spec, self._certify, best.w, best.b)
             self.phase = Newton.name
 
@@ -167,7 +196,13 @@ class Rounds(Fit):
         self.evaluation_seconds += time.monotonic() - began
         if self.best is not None and certificate.gap > _MUCH_WORSE * self.best.certificate.gap:
             self.mixing.give_up()
-        return self._record(w, b, certificate, sums, quietly)
+        if self.windows is not None:
+            self.windows.heed(certificate.gap)
+        outcome = self._record(w, b, certificate, sums, quietly)
+        if self.windows is not None and self.windows.too_many(work.rounds_left(self.trace, self.target)):
+            self.windows = None
+        self.due = next_evaluation(self.trace, self.round, self.target, farthest=0.5)
+        return outcome
 
     def _record(
         self, w: Array, b: float, certificate: Certificate, sums: ClusterSums, quietly: bool = False
@@ -175,7 +210,7 @@ class Rounds(Fit):
         """Enter an evaluation into the history and judge it."""
         entry = TraceEntry(
             self.round,
-            float(self.round * self.passes),
+            self.visited,
             self.seconds,
             self.evaluation_seconds,
             certificate.primal,
@@ -213,8 +248,12 @@ class Rounds(Fit):
         loss = self.spec.loss
         return loss.convex and (loss.has("conjugate") or loss.has("fenchel_young"))
 
-    def _next_due(self) -> int:
-        return next_evaluation(self.trace, self.round, self.target, farthest=0.25)
+    def _evaluation_is_due(self) -> bool:
+        if self.round >= self.max_rounds or time.monotonic() > self.deadline:
+            return True
+        if self.windows is None:
+            return self.round >= self.due
+        return self.windows.evaluation_is_due(self.target)
 
     # --- the end ----------------------------------------------------------------------------------------------------
 

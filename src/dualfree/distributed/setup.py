@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from ..losses import Loss
 from ..problem import Problem, checked_penalty, next_intercept
+from ..row_sums import Slope
 from ..solvers.base import INTERCEPT_SHARE
 from . import tasks
 from .cluster import Cluster
@@ -21,22 +23,45 @@ from .summary import Summary
 _ROOT_STEPS = 200
 
 
-def make_spec(
-    cluster: Cluster, summary: Summary, loss: Loss, lam: Any, fit_intercept: bool, positive: Any, seed: int
-) -> Spec:
+AtZero = Callable[[Spec, float], list[tuple[float, Slope]]]
+"""What `tasks.at_zero` says of each partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the caller of `solve` wants to know of the data, unchecked where only the data can tell."""
+
+    loss: Loss
+    lam: Any
+    fit_intercept: bool
+    positive: Any
+    seed: int
+
+
+def spec_of_cluster(cluster: Cluster, summary: Summary, asked: Asked) -> Spec:
+    """Return the spec of the partitions that a cluster has loaded."""
+
+    def at_zero(spec: Spec, b: float) -> Any:
+        return cluster.patiently(partial(cluster.stage, "start", tasks.at_zero, spec, b)).terms
+
+    return make_spec(summary, len(cluster.parts), asked, at_zero)
+
+
+def make_spec(summary: Summary, partitions: int, asked: Asked, ask_at_zero: AtZero) -> Spec:
     """Return the spec."""
+    loss, fit_intercept, positive = asked.loss, asked.fit_intercept, asked.positive
     if not summary.weight > 0:
         raise ValueError("sample_weight must have at least one positive entry, all are zero.")
-    mean, partitions = summary.mean_norm_squared, len(cluster.parts)
+    mean = summary.mean_norm_squared
     spec = Spec(
         loss=loss,
-        lam=checked_penalty(lam, summary.n),
+        lam=checked_penalty(asked.lam, summary.n),
         fit_intercept=fit_intercept,
         n=summary.n,
         d=summary.d,
-        sigma=float(partitions),
-        extra=(INTERCEPT_SHARE * mean if mean > 0 else 1.0) / partitions if fit_intercept else 0.0,
-        seed=seed,
+        partitions=partitions,
+        extra=(INTERCEPT_SHARE * mean if mean > 0 else 1.0) / partitions**2 if fit_intercept else 0.0,
+        seed=asked.seed,
         nnz_per_row_max=summary.nnz_per_row_max,
         mean_norm_squared=mean,
         at_zero=math.nan,
@@ -47,7 +72,7 @@ def make_spec(
     if loss.task == "regression":
         if positive is not None:
             raise ValueError(f"positive names a class, and {loss!r} is a loss for regression.")
-        value, b = _zero_of_numbers(cluster, spec, summary)
+        value, b = _zero_of_numbers(ask_at_zero, spec, summary)
     else:
         chosen, classes = _two_classes(summary, loss, positive)
         spec = replace(spec, positive=chosen, classes=classes)
@@ -85,11 +110,11 @@ def _zero_of_classes(summary: Summary, spec: Spec) -> tuple[float, float]:
     return two.at_zero * 2 / spec.n, b
 
 
-def _zero_of_numbers(cluster: Cluster, spec: Spec, summary: Summary) -> tuple[float, float]:
+def _zero_of_numbers(ask: AtZero, spec: Spec, summary: Summary) -> tuple[float, float]:
     """P(0) and its intercept: a search for the root of the slope, one stage a step."""
     b, low, high, reach = 0.0, -math.inf, math.inf, 1.0 + summary.largest_target
     for _ in range(_ROOT_STEPS):
-        found = cluster.patiently(partial(cluster.stage, "start", tasks.at_zero, spec, b)).terms
+        found = ask(spec, b)
         value = math.fsum(total for total, _ in found) / spec.n
         slope = merged_slopes([[s] for _, s in found])[0]
         if not spec.fit_intercept:

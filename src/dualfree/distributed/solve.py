@@ -6,6 +6,8 @@ import math
 import os
 import time
 from collections.abc import Callable
+from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +20,13 @@ from . import work
 from .checkpoint import Checkpoint
 from .cluster import Cluster, ClusterError, current_client
 from .fit import RoundState
-from .one_partition import OnePartition
+from .one_partition import OnePartition, first_request
+from .opening import open_fit
 from .partitions import Partitions
 from .progress import ProgressLine
 from .result import DistributedResult
 from .rounds import Rounds
-from .setup import make_spec
+from .setup import Asked, spec_of_cluster
 from .summary import summarise
 
 
@@ -38,7 +41,7 @@ def solve(
     max_rounds: int = 1000,
     max_time: float | None = None,
     random_state: int | np.random.Generator | None = None,
-    local_passes: int | str = "auto",
+    local_passes: float | str = "counted",
     client: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callable[[RoundState], Any] | None = None,
@@ -64,10 +67,11 @@ def solve(
         Stop after that many seconds.
     random_state : int, Generator or None
         Seed. The same partitions and seed give the same bits, on any number of workers.
-    local_passes : int or "auto", default="auto"
-        Passes over its rows that a partition makes in a round. "auto" weighs computation against communication by
-        counting entries and bytes, never by the clock. A single partition has no rounds; it runs ``dualfree.solve``'s
-        own solver, and an epoch counts as a round.
+    local_passes : float, "counted" or "measured", default="counted"
+        Passes over its rows that a partition makes in a round: a whole number, or a part of a pass such as 0.25. "counted"
+        weighs computation against communication by counting entries and bytes, never by the clock. "measured" times both
+        before the fit begins; the bits then depend on the run, and ``result.local_passes`` says what to pass to repeat it.
+        A single partition has no rounds; it runs ``dualfree.solve``'s own solver, and an epoch counts as a round.
     client : distributed.Client, optional
         The cluster; by default the current client.
     checkpoint : path, optional
@@ -121,39 +125,48 @@ def solve(
     deadline = math.inf
     if max_time is not None:
         deadline = time.monotonic() + real_number("max_time", max_time, low=0.0, finite=False)
-    if local_passes != "auto":
-        local_passes = whole_number("local_passes", local_passes, low=1)
+    local_passes = work.checked_passes(local_passes)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}.")
-    seed = int(generator(random_state).integers(2**63))
+    rng = generator(random_state)
+    # A seed is kept, so that a single partition makes the very visits that `dualfree.solve` would.
+    seed = int(random_state) if isinstance(random_state, Integral) else int(rng.integers(2**63))
+    asked = Asked(loss, lam, bool(fit_intercept), positive, seed)
     cluster = Cluster(partitions, current_client(client), timeout)
     line = ProgressLine(bool(progress), tol)
     fit: OnePartition | Rounds | None = None
     try:
-        cluster.load(loss)
-        summary = summarise(cluster)
-        spec = make_spec(cluster, summary, loss, lam, bool(fit_intercept), positive, seed)
+        opened = None
+        if len(partitions) == 1 and (checkpoint is None or not Path(checkpoint).exists()):
+            opened = open_fit(cluster, asked, first_request(tol, max_rounds, deadline))
+        if opened is None:
+            cluster.load(loss)
+            summary = summarise(cluster)
+            spec = spec_of_cluster(cluster, summary, asked)
+        else:
+            spec = opened.spec
+            if not opened.ended:
+                cluster.load(loss)
+                cluster.keep([0])
         if tol > 0 and spec.at_zero < 0:
             raise ValueError(
                 f"tol is relative to P(0), which is {spec.at_zero:.3g} for {loss!r}: "
                 "add a constant to its value so that it is not negative, or pass tol=0."
             )
-        count = len(cluster.parts)
         settings: dict[str, Any] = {
             "tol": tol,
             "max_rounds": max_rounds,
             "deadline": deadline,
             "callback": callback,
-            "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, spec, count),
+            "checkpoint": None if checkpoint is None else Checkpoint(checkpoint, spec),
             "progress": line,
         }
-        if count == 1:
-            fit = OnePartition(cluster, spec, **settings)
-        else:
-            passes = work.local_passes(summary, count) if local_passes == "auto" else int(local_passes)
-            depth = work.history_depth(summary)
-            fit = Rounds(cluster, spec, summary, passes=passes, depth=depth, **settings)
         with one_blas_thread():
+            if spec.partitions == 1:
+                fit = OnePartition(cluster, spec, **settings)
+                return fit.go(None if opened is None else opened.first)
+            passes = work.local_passes(local_passes, cluster, spec, summary)
+            fit = Rounds(cluster, spec, summary, passes=passes, depth=work.history_depth(summary), **settings)
             return fit.go()
     except ClusterError as error:
         if fit is None or fit.best is None or checkpoint is None:

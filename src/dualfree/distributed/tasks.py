@@ -7,6 +7,7 @@ lock, and the refusal of requests that are older than the newest one seen.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from ..losses import Loss
 from ..problem import loss_sum
 from ..row_sums import GapTerms, LocalSums, ResidualTerms, Slope, SlopeDoubt
 from ..solvers.newton import Newton, curvature_sum, curvatures_into
+from . import begun
 from ._dask import distributed
 from .local_solver import LocalSolver
 from .part import LocalProblem, Part
@@ -28,6 +30,7 @@ from .partitions import Block
 from .reply import Reply
 from .residual_histogram import histogram
 from .spec import Spec
+from .windows import Window, WindowTerms
 
 Recipe = tuple[tuple[int, float], ...]
 
@@ -45,7 +48,7 @@ class EvaluationLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PartSummary:
-    """Sizes of a partition and, for classification, its labels with their rows and weights."""
+    """Sizes of a partition and, for classification, its labels with their weights."""
 
     rows: int
     d: int
@@ -55,14 +58,13 @@ class PartSummary:
     weight: float
     largest_target: float
     labels: list[Any]
-    label_rows: list[int]
     label_weights: list[float]
     hessian_cost: float
 
 
-def prepare(block: Block, k: int, loss: Loss, n_features: int | None) -> Part:
-    """Check a block's rows; nothing is copied where the form is right."""
-    return Part(block, k, loss, n_features)
+def prepare(block: Block, k: int, loss: Loss, n_features: int | None, fit: int) -> Part:
+    """Check a block's rows, unless this fit has done so before; nothing is copied where the form is right."""
+    return begun.taken(block, fit) or Part(block, k, loss, n_features)
 
 
 def handed_over(part: Part) -> Part:
@@ -74,19 +76,18 @@ def describe(part: Part) -> Reply:
     """Say what the client needs to know of a partition."""
     problem = part.problem
     if problem is None:
-        return reply_of(part, PartSummary(0, 0, 0, 0, 0.0, 0.0, 0.0, [], [], [], 0.0))
+        return reply_of(part, PartSummary(0, 0, 0, 0, 0.0, 0.0, 0.0, [], [], 0.0))
     labels: list[Any] = []
-    rows: list[int] = []
     weights: list[float] = []
     largest = 0.0
     if problem.loss.task == "classification":
         try:
-            unique, inverse, counts = np.unique(problem.labels, return_inverse=True, return_counts=True)
+            unique, inverse = np.unique(problem.labels, return_inverse=True)
         except TypeError as error:
             raise TypeError(
                 f"Partition {part.k}: y must hold labels of one type that can be sorted: {error}."
             ) from None
-        labels, rows = list(unique), [int(c) for c in counts]
+        labels = list(unique)
         weights = [float(x) for x in np.bincount(inverse, problem.sample_weight, minlength=unique.size)]
     else:
         largest = float(np.abs(problem.labels).max())
@@ -101,7 +102,6 @@ def describe(part: Part) -> Reply:
             weight=float(problem.sample_weight.sum()),
             largest_target=largest,
             labels=labels,
-            label_rows=rows,
             label_weights=weights,
             hessian_cost=Newton.hessian_cost(problem),
         ),
@@ -123,43 +123,69 @@ def at_zero(part: Part, spec: Spec, at: float) -> Reply:
 class Round(NamedTuple):
     """Where a round begins and how much to do in it.
 
-    `seq` names the result, `recipe` says from which earlier results the starting α is mixed, `wanted` which of them to keep.
-    `total` is Σ α of all partitions at the start. With `empty`, an α that was rebuilt for the recipe is set to 0 instead.
+    `seq` names the result, `recipe` says from which earlier results the starting α is mixed; they are kept, because the round
+    may have to be asked for again. `total` is Σ α of all partitions at the start. What to do are so many passes, or a window.
     """
 
     seq: int
     recipe: Recipe
-    wanted: tuple[int, ...]
     b: float
     total: float
-    passes: int
-    empty: bool = False
+    work: int | Window
 
 
 def advance(part: Part, spec: Spec, request: Round, w: Array) -> Reply:
-    """Improve the partition's α on CoCoA+'s subproblem; return Σ α_i x_i and Σ α_i of the result."""
+    """Improve the partition's α on CoCoA+'s subproblem.
+
+    After passes, return Σ α_i x_i and Σ α_i of the result; after a window, Δw and its `WindowTerms`.
+    """
     problem = bound_problem(part, spec)
     with part.lock, one_blas_thread():
         _refuse_if_old(part, request.seq)
         alpha, rebuilt = part.base(request.recipe, w, request.b)
         if rebuilt:
-            return reply_of(part, 0.0, np.zeros(spec.d), rebuilt=True)  # w has to be made consistent first
+            return reply_of(part, None, np.zeros(spec.d), rebuilt=True)  # w has to be made consistent first
+        work = request.work
         offset = request.b + spec.extra * spec.scale * request.total
-        solver = LocalSolver(problem, np.random.default_rng([spec.seed, part.k]), spec.extra)
-        solver.improve(alpha, w, offset, request.passes)
-        part.keep(request.seq, alpha, request.wanted)
-        return reply_of(part, *_sums(part, alpha))
+        if isinstance(work, Window):
+            solver = LocalSolver(problem, spec, part.k, work.sigma, work.number // work.of)
+            change, moved, activity = solver.visit_window(alpha, w, offset, work)
+            total = exact_sum(alpha, problem.sample_weight)[0] if spec.fit_intercept else 0.0
+            apart = float(change @ change) + (moved * moved / spec.extra if spec.fit_intercept else 0.0)
+            terms: Any = WindowTerms(total, moved, apart, activity)
+        else:
+            LocalSolver(problem, spec, part.k, float(spec.partitions)).improve(alpha, w, offset, work)
+            terms, change = _sums(part, alpha)
+        part.keep(request.seq, alpha, dict(request.recipe))
+        return reply_of(part, terms, change)
 
 
-def restore(part: Part, spec: Spec, request: Round, w: Array) -> Reply:
-    """Take the mixture itself, or α̂ = −s φ'(Xw + b) where something is missing; return its Σ α_i x_i and Σ α_i."""
+PROBED = 8  # a part of a pass
+
+
+def probe(part: Part, spec: Spec, w: Array) -> Reply:
+    """Visit a window, as a round would, and forget it; return the change of w and the seconds that it took."""
+    problem = bound_problem(part, spec)
+    with part.lock, one_blas_thread():
+        began = time.perf_counter()
+        window = Window(0, PROBED, float(spec.partitions))
+        solver = LocalSolver(problem, spec, part.k, window.sigma)
+        change, *_ = solver.visit_window(np.zeros(problem.n), w, spec.intercept_at_zero, window)
+        return reply_of(part, time.perf_counter() - began, change)
+
+
+def restore(part: Part, spec: Spec, request: Round, empty: bool, w: Array) -> Reply:
+    """Take the mixture itself, or α̂ = −s φ'(Xw + b) where something is missing; return its Σ α_i x_i and Σ α_i.
+
+    With `empty`, an α that was rebuilt for the recipe is set to 0 instead.
+    """
     bound_problem(part, spec)
     with part.lock, one_blas_thread():
         _refuse_if_old(part, request.seq)
         alpha, rebuilt = part.base(request.recipe, w, request.b)
-        if request.empty and part.rebuilt in dict(request.recipe):
+        if empty and part.rebuilt in dict(request.recipe):
             alpha[:] = 0.0
-        part.keep(request.seq, alpha, ())
+        part.keep(request.seq, alpha, dict(request.recipe))
         part.rebuilt = request.seq if rebuilt else None
         total, vector = _sums(part, alpha)
         return reply_of(part, total, vector, rebuilt=rebuilt)

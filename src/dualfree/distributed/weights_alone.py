@@ -14,7 +14,7 @@ from ..losses import Loss, get_loss
 from .cluster import Cluster, current_client
 from .cluster_sums import ClusterSums
 from .partitions import Partitions
-from .setup import make_spec
+from .setup import Asked, spec_of_cluster
 from .summary import summarise
 from .tasks import Point
 
@@ -64,7 +64,7 @@ def certify_weights(
     try:
         kind = get_loss(loss)
         cluster.load(kind)
-        spec = make_spec(cluster, summarise(cluster), kind, lam, fit_intercept, None, seed=0)
+        spec = spec_of_cluster(cluster, summarise(cluster), Asked(kind, lam, fit_intercept, None, seed=0))
         with one_blas_thread():
             certificate, b = cluster.patiently(evaluate)
         return certificate, float(b)

@@ -2,7 +2,8 @@
 
 Phases, each warm-started from the point that the one before reached (`docs/auto.md` has the measurements):
 
-- ``newton`` at once, where a few Newton steps cost less than a few epochs (few columns), and one step for the squared loss.
+- ``newton`` at once, where a few Newton steps cost less than a few epochs (few columns, little data), and one step for the
+  squared loss. Where that is not clear, two epochs on a part of the rows decide (`sample.py`).
 - ``conjugate-gradients`` at once, for the squared loss where the Hessian does not fit in memory.
 - ``prox-sdca`` with permutations otherwise. Most of the way on easy problems.
 - ``adaptive`` after that, where more than a few passes are left: a scan of the residuals an epoch, visits in proportion.
@@ -159,7 +160,7 @@ class Auto(Solver):
         if not 0.0 < gap < math.inf:
             return  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
-        if len(self.history) == 1 and isinstance(self.active, ExactSteps) and self.active.activity:
+        if len(self.history) == 1 and passes > 1.5 and isinstance(self.active, ExactSteps) and self.active.activity:
             # the gap an epoch ago, which nobody evaluated: what D gained since, and about half as much again for P
             self.history.append((passes - 1.0, _BEFORE * (gap + self.active.activity)))
         self.history.append((passes, gap))

@@ -126,6 +126,7 @@ class Newton(Solver):
             if steps.gap_estimate is None or not steps.gap_estimate > enough * part.at_zero:
                 break
         self.rows_touched += steps.rows_touched + (warm.rows_touched if self.sample is None else 0.0)
+        self.sample = None  # its rows are copies
         self._go_to(steps.w, steps.intercept)
 
     @property

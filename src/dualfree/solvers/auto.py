@@ -44,6 +44,7 @@ _FEW_EPOCHS = 8
 _CLEARLY = (0.6, 2.5)  # Newton steps to epochs, by the predictions below: what is outside needs no second look
 _HARD = 0.08  # the part of the gap that two epochs leave on a part of the rows
 _MANY_PASSES = 5
+_FAST = 1.2  # log of what a pass divides the gap by; adaptive visits would not do better
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _TOO_MANY_PASSES = 100
@@ -184,7 +185,7 @@ class Auto(Solver):
         elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
             self._change(InteriorPoint if InteriorPoint.suits(self.problem) else Newton, afresh=self._is_far(gap))
             self.settled = isinstance(self.active, Newton) and not isinstance(self.active, InteriorPoint)
-        elif isinstance(self.active, Permutations) and left > _MANY_PASSES:
+        elif isinstance(self.active, Permutations) and left > _MANY_PASSES and rate < _FAST:
             self._change(Adaptive)
 
     def _all_digits_are_wanted(self, gap: float, target: float) -> bool:

@@ -17,6 +17,7 @@ from .prox_sdca import Permutations
 
 # The part of the rows, the least number of them, the most entries.
 _STRIDE, _LEAST, _ENTRIES = 8, 500, 1 << 20
+_MOST_PER_WEIGHT = 1000
 _PER_WEIGHT = 4  # rows for each weight, so that their optimum says something about that of all rows
 _EPOCHS = 2
 
@@ -49,8 +50,8 @@ class Sample:
 
 
 def sample_size(problem: Problem) -> int:
-    """How many rows to look at: an eighth, at least 500 where there are so many, and no more than fit in memory."""
-    size = min(problem.n, max(_LEAST, problem.n // _STRIDE))
+    """How many rows to look at: an eighth, or as many as say enough about d weights; at least 500 where there are so many."""
+    size = min(problem.n, max(_LEAST, min(problem.n // _STRIDE, _MOST_PER_WEIGHT * problem.d)))
     return max(1, min(size, _ENTRIES * problem.n // max(1, problem.nnz)))
 
 

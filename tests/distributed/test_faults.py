@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,47 @@ def test_workers_are_killed_again_and_again(
             ended.set()
             thread.join()
         assert max(strikes) == 2
+        assert not tasks_left(client)
+
+
+def deadly(deaths: Path, times: int, X: Any, y: Any) -> Block:
+    """Load rows, but kill the worker the first so many times."""
+    so_far = int(deaths.read_text()) if deaths.exists() else 0
+    if so_far < times:
+        deaths.write_text(str(so_far + 1))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Block(X, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("kind", ["delayed", "future"])
+def test_what_dask_has_given_up_is_tried_again(tmp_path: Path, kind: str, count: int) -> None:
+    """Dask is told to give up a task after the first worker that dies of it; two workers die of loading the first rows."""
+    problem = make_problem("logistic", **PROBLEM)
+    deaths, edges = tmp_path / "deaths", np.linspace(0, problem.n, count + 1).astype(int)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        small_cluster(2, processes=True) as client,
+    ):
+        made = dask.delayed(deadly) if kind == "delayed" else partial(client.submit, deadly)
+        blocks = [made(deaths, 2 - 2 * k, problem.X[a:b], problem.y[a:b]) for k, (a, b) in enumerate(pairwise(edges))]
+        result = solve(Partitions(blocks), client=client, tol=1e-6, timeout=60, **options_of(problem))
+        assert deaths.read_text() == "2"
+        assert_good(problem, result, 1e-6)
+
+
+@pytest.mark.slow
+def test_rows_that_no_worker_survives(tmp_path: Path) -> None:
+    """A sentence, long before `timeout`."""
+    problem = make_problem("logistic", **PROBLEM)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        small_cluster(2, processes=True) as client,
+    ):
+        block = dask.delayed(deadly)(tmp_path / "deaths", 1000, problem.X, problem.y)
+        with pytest.raises(ClusterError, match=r"Partition 0 could not be loaded.*out of memory"):
+            solve(Partitions([block]), client=client, timeout=60, **options_of(problem))
         assert not tasks_left(client)
 
 

@@ -259,7 +259,7 @@ class Cluster:
             except TimeoutError as error:
                 self._check_scheduler()
                 raise ClusterError(f"No worker took the weights within {self.timeout:g} s: {error}") from error
-            except (OSError, distributed.CancelledError) as error:
+            except (OSError, KeyError, distributed.CancelledError) as error:  # KeyError: died while the weights arrived
                 self._check_scheduler()
                 raise StageLost(f"the weights did not arrive: {error}") from error
             self._weights = (w, sent)
@@ -323,31 +323,53 @@ class Cluster:
 
     def _mend(self, error: Exception) -> None:
         """Begin again with partitions that Dask has given up; rows that were scattered to a worker have died with it."""
-        for k, part in enumerate(self.parts):
-            if part.status not in ("cancelled", "error"):  # "lost" is being made again
-                continue
-            # Dask gives up what has seen several workers die. While rows are loaded, they may well be the reason.
-            killed = part.status == "error" and isinstance(error, distributed.scheduler.KilledWorker)
+        broken = [(k, part) for k, part in enumerate(self.parts) if part.status in ("cancelled", "error")]
+        # Dask gives up what has seen several workers die. While rows are loaded, they may well be the reason.
+        # All are asked for their reason first: to try one again is to try all that share a source with it.
+        for k, part, killed in [(k, part, self._was_killed(part)) for k, part in broken]:
             self.killed += killed
-            again = killed and (self.loaded or self.killed <= _LOADING_AGAIN * len(self.parts))
-            if not self.loaded and not again:
+            if not self.loaded and not killed:
                 raise ClusterError(
                     f"Partition {k} was refused by the cluster: {error}. The scheduler and the workers must be able to "
                     "import everything that the blocks are made with, dualfree included."
                 ) from error
-            if isinstance(self.sources[k], distributed.Future) and again:
-                with contextlib.suppress(KeyError):  # the scheduler's, where it has forgotten what it gave up
-                    self.client.retry([part])
-                self.places[k] = None
+            if not self.loaded and self.killed > _LOADING_AGAIN * len(self.parts):
+                raise ClusterError(
+                    f"Partition {k} could not be loaded: workers died of it again and again. They may be running out of "
+                    f"memory; look at their logs, and make the partitions smaller. {error}"
+                ) from error
+            self.places[k] = None
+            if part.status != "cancelled" and self._tried_again(part):
                 continue
             if isinstance(self.sources[k], distributed.Future):
                 raise ClusterError(
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "
                     "died, not loaded by a task. Give the data as Delayed objects that load them."
                 ) from error
-            self.computed = {}
+            self.computed.pop(k, None)
             part.release()
-            self.parts[k], self.places[k] = self._made(k), None
+            self.parts[k] = self._made(k)
+
+    def _was_killed(self, part: Any) -> bool:
+        try:
+            return isinstance(part.exception(_ANSWER_SECONDS), distributed.scheduler.KilledWorker)
+        except (TimeoutError, distributed.CancelledError):
+            return False
+
+    def _tried_again(self, part: Any) -> bool:
+        """Have Dask try again to make a part it has given up, with all that the part is made of; False: it has forgotten how.
+
+        A new task would not do: the tasks that load its rows are given up too, and keep their names. `Client.retry` would ask
+        the same, but stumbles over tasks that the client has no future of.
+        """
+        ask = partial(self.client.scheduler.retry, keys=[part.key], client=self.client.id)
+        try:
+            self.client.sync(ask, callback_timeout=_ANSWER_SECONDS)
+        except KeyError:
+            return False
+        except (OSError, TimeoutError):
+            self._check_scheduler()
+        return True
 
     def _forget_lost_places(self) -> None:
         alive = self._workers()

@@ -287,6 +287,17 @@ def test_the_scheduler_stops(tmp_path: Path, restarted: bool) -> None:
     assert_good(problem, result, 1e-9)
 
 
+def test_the_client_is_closed(client: Client, tmp_path: Path) -> None:
+    problem = make_problem("logistic", **PROBLEM)
+    options = options_of(problem) | {"tol": 0.0, "checkpoint": tmp_path / "fit.checkpoint"}
+    with (
+        Client(client.scheduler.address) as other,
+        pytest.raises(ClusterError, match=r"client has been closed.*fit\.checkpoint is kept"),
+    ):
+        solve(partitions_of(problem, 3), client=other, callback=lambda state: other.close(), **options)
+    assert options["checkpoint"].exists()
+
+
 CLIENT = """
     import sys
     import numpy as np

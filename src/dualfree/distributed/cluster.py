@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -91,7 +91,8 @@ class Cluster:
     def load(self, loss: Any) -> None:
         """Have every block made and checked on some worker."""
         self.loss = loss
-        self.parts = [self._made(k) for k in range(len(self.sources))]
+        with self._connected():
+            self.parts = [self._made(k) for k in range(len(self.sources))]
         self.places = [None] * len(self.parts)
 
     def _made(self, k: int) -> Any:
@@ -143,14 +144,15 @@ class Cluster:
             k = held[busiest].pop()
             held[idlest].append(k)
             self.stages += 1
-            self.parts[k] = self.client.submit(
-                handed_over,
-                self.parts[k],
-                key=self._key("move", self.stages, k),
-                pure=False,
-                workers=[idlest],
-                allow_other_workers=True,
-            )
+            with self._connected():
+                self.parts[k] = self.client.submit(
+                    handed_over,
+                    self.parts[k],
+                    key=self._key("move", self.stages, k),
+                    pure=False,
+                    workers=[idlest],
+                    allow_other_workers=True,
+                )
             self.places[k] = None  # the next reply says where it is
         self.spread_again = time.monotonic() + _SPREAD_SECONDS
 
@@ -159,7 +161,8 @@ class Cluster:
     def open(self, name: str, function: Callable[..., Reply], *arguments: Any) -> Reply | None:
         """Run `function(block, *arguments)` on the only block, before anything is loaded; None when a worker was lost."""
         try:
-            return self._run(name, function, [self._block(0)], arguments)
+            with self._connected():
+                return self._run(name, function, [self._block(0)], arguments)
         except StageLost:
             return None
 
@@ -175,11 +178,12 @@ class Cluster:
 
         `w`, if given, comes last among the arguments. A reply is as large as w is, unless `reply_bytes` says otherwise.
         """
-        vectors = [] if w is None else [self._sent(w)]
         if reply_bytes is None:
             reply_bytes = 0 if w is None else w.nbytes
         on_workers = len(self.parts) * reply_bytes > _INLINE_BYTES
-        return self._run(name, function, self.parts, (*arguments, *vectors), add_on_workers=on_workers)
+        with self._connected():
+            vectors = [] if w is None else [self._sent(w)]
+            return self._run(name, function, self.parts, (*arguments, *vectors), add_on_workers=on_workers)
 
     def _run(
         self,
@@ -264,6 +268,16 @@ class Cluster:
                 raise StageLost(f"the weights did not arrive: {error}") from error
             self._weights = (w, sent)
         return self._weights[1]
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Say so where something fails because the client was closed, by its owner or for want of a scheduler."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, ClusterError) or self.client.status not in ("closing", "closed"):
+                raise
+            raise ClusterError("The connection to the scheduler was lost: the client has been closed.") from error
 
     # --- waiting ----------------------------------------------------------------------------------------------------
 
@@ -391,6 +405,6 @@ def total_of(reply: Reply) -> Array:
 
 
 def _quietly(act: Callable[[], Any]) -> None:
-    """Do what can be done to clean up; where the cluster has gone there is nothing left to clean."""
-    with contextlib.suppress(OSError, RuntimeError, TimeoutError, distributed.CancelledError):
+    """Do what can be done to clean up; where the cluster has gone, the reason must be heard and not what follows from it."""
+    with contextlib.suppress(Exception, distributed.CancelledError):
         act()

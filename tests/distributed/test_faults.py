@@ -188,6 +188,30 @@ def test_rows_that_no_worker_survives(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("inline_bytes", [1 << 23, 0], ids=["inline", "scattered"])
+def test_workers_that_do_not_answer(monkeypatch: pytest.MonkeyPatch, inline_bytes: int) -> None:
+    """Alive, connected, and stopped: the wait ends all the same."""
+    without_newton(monkeypatch)
+    monkeypatch.setattr("dualfree.distributed.cluster._INLINE_BYTES", inline_bytes)
+    problem = make_problem("logistic", **PROBLEM)
+    with small_cluster(2, processes=True) as client:
+        workers = list(client.run(os.getpid).values())
+
+        def send(number: signal.Signals) -> None:
+            for pid in workers:
+                os.kill(pid, number)
+
+        options = options_of(problem) | {"client": client, "tol": 0.0, "timeout": 5}
+        began = time.monotonic()
+        try:
+            with pytest.raises(ClusterError, match=r"No answer for 5 s|No worker took the weights within 5 s"):
+                solve(partitions_of(problem, 3), callback=At(1, partial(send, signal.SIGSTOP)), **options)
+            assert time.monotonic() - began < 60
+        finally:
+            send(signal.SIGCONT)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 4])
 def test_workers_leave_and_join(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     without_newton(monkeypatch)

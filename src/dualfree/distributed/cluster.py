@@ -259,7 +259,9 @@ class Cluster:
             key = self._key("weights", self.stages)
             self._weights = None
             try:
-                sent = self.client.scatter({key: w}, hash=False, timeout=self.timeout)[key]
+                # scatter's own timeout is about finding a worker, not about one that does not answer
+                scatter = partial(self.client.scatter, {key: w}, hash=False, timeout=self.timeout, asynchronous=True)
+                sent = self.client.sync(scatter, callback_timeout=self.timeout)[key]
             except TimeoutError as error:
                 self._check_scheduler()
                 raise ClusterError(f"No worker took the weights within {self.timeout:g} s: {error}") from error

@@ -19,16 +19,23 @@ from dualfree.distributed import Block, Partitions
 
 @contextmanager
 def small_cluster(workers: int = 2, *, processes: bool = False, **options: Any) -> Iterator[Client]:
-    """A cluster on this machine, and its client."""
-    cluster = LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=":0", **options
-    )
-    try:
-        with Client(cluster) as client:
-            yield client
-    finally:
-        with contextlib.suppress(KeyError):  # Dask's own, about a worker that was killed before the cluster knew of it
-            cluster.close()
+    """A cluster on this machine, and its client.
+
+    `LocalCluster` looks after a worker 15 s after it was lost. Where that worker has come back and is lost once more at that
+    very moment, it would close the nanny for good; hence the longer time.
+    """
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}):
+        cluster = LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=processes, dashboard_address=":0", **options
+        )
+        try:
+            with Client(cluster) as client:
+                yield client
+        finally:
+            with contextlib.suppress(
+                KeyError
+            ):  # Dask's own, about a worker that was killed before the cluster knew of it
+                cluster.close()
 
 
 def cut(X: Any, start: int, stop: int, y: Any, sample_weight: Any) -> Block:

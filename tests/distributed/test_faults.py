@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,71 @@ def test_workers_are_killed_again_and_again(
         assert not tasks_left(client)
 
 
+def deadly(deaths: Path, times: int, X: Any, y: Any) -> Block:
+    """Load rows, but kill the worker the first so many times."""
+    so_far = int(deaths.read_text()) if deaths.exists() else 0
+    if so_far < times:
+        deaths.write_text(str(so_far + 1))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Block(X, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("kind", ["delayed", "future"])
+def test_what_dask_has_given_up_is_tried_again(tmp_path: Path, kind: str, count: int) -> None:
+    """Dask is told to give up a task after the first worker that dies of it; two workers die of loading the first rows."""
+    problem = make_problem("logistic", **PROBLEM)
+    deaths, edges = tmp_path / "deaths", np.linspace(0, problem.n, count + 1).astype(int)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        small_cluster(2, processes=True) as client,
+    ):
+        made = dask.delayed(deadly) if kind == "delayed" else partial(client.submit, deadly)
+        blocks = [made(deaths, 2 - 2 * k, problem.X[a:b], problem.y[a:b]) for k, (a, b) in enumerate(pairwise(edges))]
+        result = solve(Partitions(blocks), client=client, tol=1e-6, timeout=60, **options_of(problem))
+        assert deaths.read_text() == "2"
+        assert_good(problem, result, 1e-6)
+
+
+@pytest.mark.slow
+def test_rows_that_no_worker_survives(tmp_path: Path) -> None:
+    """A sentence, long before `timeout`."""
+    problem = make_problem("logistic", **PROBLEM)
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        small_cluster(2, processes=True) as client,
+    ):
+        block = dask.delayed(deadly)(tmp_path / "deaths", 1000, problem.X, problem.y)
+        with pytest.raises(ClusterError, match=r"Partition 0 could not be loaded.*out of memory"):
+            solve(Partitions([block]), client=client, timeout=60, **options_of(problem))
+        assert not tasks_left(client)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inline_bytes", [1 << 23, 0], ids=["inline", "scattered"])
+def test_workers_that_do_not_answer(monkeypatch: pytest.MonkeyPatch, inline_bytes: int) -> None:
+    """Alive, connected, and stopped: the wait ends all the same."""
+    without_newton(monkeypatch)
+    monkeypatch.setattr("dualfree.distributed.cluster._INLINE_BYTES", inline_bytes)
+    problem = make_problem("logistic", **PROBLEM)
+    with small_cluster(2, processes=True) as client:
+        workers = list(client.run(os.getpid).values())
+
+        def send(number: signal.Signals) -> None:
+            for pid in workers:
+                os.kill(pid, number)
+
+        options = options_of(problem) | {"client": client, "tol": 0.0, "timeout": 5}
+        began = time.monotonic()
+        try:
+            with pytest.raises(ClusterError, match=r"No answer for 5 s|No worker took the weights within 5 s"):
+                solve(partitions_of(problem, 3), callback=At(1, partial(send, signal.SIGSTOP)), **options)
+            assert time.monotonic() - began < 60
+        finally:
+            send(signal.SIGCONT)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 4])
 def test_workers_leave_and_join(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
@@ -243,6 +309,17 @@ def test_the_scheduler_stops(tmp_path: Path, restarted: bool) -> None:
         result = solve(parts, client=client, tol=1e-9, callback=lambda state: rounds.append(state.epoch), **options)
     assert rounds[0] > 0
     assert_good(problem, result, 1e-9)
+
+
+def test_the_client_is_closed(client: Client, tmp_path: Path) -> None:
+    problem = make_problem("logistic", **PROBLEM)
+    options = options_of(problem) | {"tol": 0.0, "checkpoint": tmp_path / "fit.checkpoint"}
+    with (
+        Client(client.scheduler.address) as other,
+        pytest.raises(ClusterError, match=r"client has been closed.*fit\.checkpoint is kept"),
+    ):
+        solve(partitions_of(problem, 3), client=other, callback=lambda state: other.close(), **options)
+    assert options["checkpoint"].exists()
 
 
 CLIENT = """

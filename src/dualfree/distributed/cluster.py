@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -91,7 +91,8 @@ class Cluster:
     def load(self, loss: Any) -> None:
         """Have every block made and checked on some worker."""
         self.loss = loss
-        self.parts = [self._made(k) for k in range(len(self.sources))]
+        with self._connected():
+            self.parts = [self._made(k) for k in range(len(self.sources))]
         self.places = [None] * len(self.parts)
 
     def _made(self, k: int) -> Any:
@@ -143,14 +144,15 @@ class Cluster:
             k = held[busiest].pop()
             held[idlest].append(k)
             self.stages += 1
-            self.parts[k] = self.client.submit(
-                handed_over,
-                self.parts[k],
-                key=self._key("move", self.stages, k),
-                pure=False,
-                workers=[idlest],
-                allow_other_workers=True,
-            )
+            with self._connected():
+                self.parts[k] = self.client.submit(
+                    handed_over,
+                    self.parts[k],
+                    key=self._key("move", self.stages, k),
+                    pure=False,
+                    workers=[idlest],
+                    allow_other_workers=True,
+                )
             self.places[k] = None  # the next reply says where it is
         self.spread_again = time.monotonic() + _SPREAD_SECONDS
 
@@ -159,7 +161,8 @@ class Cluster:
     def open(self, name: str, function: Callable[..., Reply], *arguments: Any) -> Reply | None:
         """Run `function(block, *arguments)` on the only block, before anything is loaded; None when a worker was lost."""
         try:
-            return self._run(name, function, [self._block(0)], arguments)
+            with self._connected():
+                return self._run(name, function, [self._block(0)], arguments)
         except StageLost:
             return None
 
@@ -175,11 +178,12 @@ class Cluster:
 
         `w`, if given, comes last among the arguments. A reply is as large as w is, unless `reply_bytes` says otherwise.
         """
-        vectors = [] if w is None else [self._sent(w)]
         if reply_bytes is None:
             reply_bytes = 0 if w is None else w.nbytes
         on_workers = len(self.parts) * reply_bytes > _INLINE_BYTES
-        return self._run(name, function, self.parts, (*arguments, *vectors), add_on_workers=on_workers)
+        with self._connected():
+            vectors = [] if w is None else [self._sent(w)]
+            return self._run(name, function, self.parts, (*arguments, *vectors), add_on_workers=on_workers)
 
     def _run(
         self,
@@ -255,15 +259,27 @@ class Cluster:
             key = self._key("weights", self.stages)
             self._weights = None
             try:
-                sent = self.client.scatter({key: w}, hash=False, timeout=self.timeout)[key]
+                # scatter's own timeout is about finding a worker, not about one that does not answer
+                scatter = partial(self.client.scatter, {key: w}, hash=False, timeout=self.timeout, asynchronous=True)
+                sent = self.client.sync(scatter, callback_timeout=self.timeout)[key]
             except TimeoutError as error:
                 self._check_scheduler()
                 raise ClusterError(f"No worker took the weights within {self.timeout:g} s: {error}") from error
-            except (OSError, distributed.CancelledError) as error:
+            except (OSError, KeyError, distributed.CancelledError) as error:  # KeyError: died while the weights arrived
                 self._check_scheduler()
                 raise StageLost(f"the weights did not arrive: {error}") from error
             self._weights = (w, sent)
         return self._weights[1]
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Say so where something fails because the client was closed, by its owner or for want of a scheduler."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, ClusterError) or self.client.status not in ("closing", "closed"):
+                raise
+            raise ClusterError("The connection to the scheduler was lost: the client has been closed.") from error
 
     # --- waiting ----------------------------------------------------------------------------------------------------
 
@@ -323,31 +339,53 @@ class Cluster:
 
     def _mend(self, error: Exception) -> None:
         """Begin again with partitions that Dask has given up; rows that were scattered to a worker have died with it."""
-        for k, part in enumerate(self.parts):
-            if part.status not in ("cancelled", "error"):  # "lost" is being made again
-                continue
-            # Dask gives up what has seen several workers die. While rows are loaded, they may well be the reason.
-            killed = part.status == "error" and isinstance(error, distributed.scheduler.KilledWorker)
+        broken = [(k, part) for k, part in enumerate(self.parts) if part.status in ("cancelled", "error")]
+        # Dask gives up what has seen several workers die. While rows are loaded, they may well be the reason.
+        # All are asked for their reason first: to try one again is to try all that share a source with it.
+        for k, part, killed in [(k, part, self._was_killed(part)) for k, part in broken]:
             self.killed += killed
-            again = killed and (self.loaded or self.killed <= _LOADING_AGAIN * len(self.parts))
-            if not self.loaded and not again:
+            if not self.loaded and not killed:
                 raise ClusterError(
                     f"Partition {k} was refused by the cluster: {error}. The scheduler and the workers must be able to "
                     "import everything that the blocks are made with, dualfree included."
                 ) from error
-            if isinstance(self.sources[k], distributed.Future) and again:
-                with contextlib.suppress(KeyError):  # the scheduler's, where it has forgotten what it gave up
-                    self.client.retry([part])
-                self.places[k] = None
+            if not self.loaded and self.killed > _LOADING_AGAIN * len(self.parts):
+                raise ClusterError(
+                    f"Partition {k} could not be loaded: workers died of it again and again. They may be running out of "
+                    f"memory; look at their logs, and make the partitions smaller. {error}"
+                ) from error
+            self.places[k] = None
+            if part.status != "cancelled" and self._tried_again(part):
                 continue
             if isinstance(self.sources[k], distributed.Future):
                 raise ClusterError(
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "
                     "died, not loaded by a task. Give the data as Delayed objects that load them."
                 ) from error
-            self.computed = {}
+            self.computed.pop(k, None)
             part.release()
-            self.parts[k], self.places[k] = self._made(k), None
+            self.parts[k] = self._made(k)
+
+    def _was_killed(self, part: Any) -> bool:
+        try:
+            return isinstance(part.exception(_ANSWER_SECONDS), distributed.scheduler.KilledWorker)
+        except (TimeoutError, distributed.CancelledError):
+            return False
+
+    def _tried_again(self, part: Any) -> bool:
+        """Have Dask try again to make a part it has given up, with all that the part is made of; False: it has forgotten how.
+
+        A new task would not do: the tasks that load its rows are given up too, and keep their names. `Client.retry` would ask
+        the same, but stumbles over tasks that the client has no future of.
+        """
+        ask = partial(self.client.scheduler.retry, keys=[part.key], client=self.client.id)
+        try:
+            self.client.sync(ask, callback_timeout=_ANSWER_SECONDS)
+        except KeyError:
+            return False
+        except (OSError, TimeoutError):
+            self._check_scheduler()
+        return True
 
     def _forget_lost_places(self) -> None:
         alive = self._workers()
@@ -369,6 +407,6 @@ def total_of(reply: Reply) -> Array:
 
 
 def _quietly(act: Callable[[], Any]) -> None:
-    """Do what can be done to clean up; where the cluster has gone there is nothing left to clean."""
-    with contextlib.suppress(OSError, RuntimeError, TimeoutError, distributed.CancelledError):
+    """Do what can be done to clean up; where the cluster has gone, the reason must be heard and not what follows from it."""
+    with contextlib.suppress(Exception, distributed.CancelledError):
         act()

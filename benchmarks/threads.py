@@ -3,7 +3,7 @@
     python -m benchmarks.threads --data-dir folder                 # every set with more than a million non-zeros
     python -m benchmarks.threads --data-dir folder --only rcv1_subsets
 
-Two processors may be two cores or one core with two threads of its own; a matrix product tells them apart.
+Two processors may be two cores or one core with two threads of its own; a matrix product tells them apart on a quiet machine.
 """
 
 from __future__ import annotations

@@ -321,7 +321,9 @@ def _add_product(block: Array, curvatures: Array | None, total: Array) -> None:
 def _add_square(block: Array, total: Array, in_threads: bool) -> None:
     """total += blockᵀ block, its lower triangle at least."""
     if in_threads:
-        total += block.T @ block  # a little slower, but numpy lets go of the interpreter's lock, which scipy keeps
+        # a little slower, but numpy lets go of the interpreter's lock, which scipy keeps
+        rows_first = total.T  # the product is symmetric; in this order both lie in memory alike
+        rows_first += block.T @ block
     else:
         scipy.linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=total, lower=1, overwrite_c=1)
 

@@ -74,6 +74,28 @@ def test_few_neighbours() -> None:
     assert np.allclose(solver.alpha, alpha, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.parametrize("weights", ["even", "random"])
+@pytest.mark.parametrize("values", ["ones", "single", "double"])
+def test_many_rows(values: str, weights: str) -> None:
+    """Three blocks of rows and more; columns whose values fit in single precision, and others; weights all alike, and not."""
+    rng = np.random.default_rng(5)
+    n, d = 9000, 30
+    X = scipy.sparse.random(n, d, density=0.2, format="csr", random_state=5)
+    if values != "double":
+        X.data[:] = 1.0 if values == "ones" else rng.normal(size=X.nnz).astype(np.float32)
+    s = rng.random(n) if weights == "random" else None
+    problem = df.Problem(X, rng.random(n) > 0.4, "logistic", 1e-3, sample_weight=s)
+    solver = df.SOLVERS["adfsdca"](problem, np.random.default_rng(7))
+    assert solver.columns[0].dtype == (np.float64 if values == "double" else np.float32)
+    solver.start(np.zeros(n), 0.0)
+    solver.begin_epoch()
+    solver.visit(60)
+    visited, alpha = naive(problem, np.random.default_rng(7).random(60), 0.0)
+    assert max(visited) > 8192
+    assert solver.visited.tolist() == visited
+    assert np.allclose(solver.alpha, alpha, rtol=1e-8, atol=1e-12)
+
+
 def test_visits_are_counted_in_passes() -> None:
     """A dense visit touches every row: an epoch is n passes and more, and the trace says so."""
     problem = make_problem("logistic", n=30)

@@ -310,6 +310,27 @@ def test_warm_starts() -> None:
         assert warm.n_epochs < cold.n_epochs
 
 
+@pytest.mark.parametrize("solver", ["auto", "prox-sdca"])
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_weights_that_are_given_are_certified_as_they_are(loss: str, solver: str) -> None:
+    """Weights at the optimum need no epoch, with α or without; neither do they where the method would begin elsewhere."""
+    problem = make_problem(loss, n=60, fit_intercept=True, lam=1e-2)
+    best = df.solve(problem, tol=1e-13, random_state=0)
+    for start in ({"w": best.w, "intercept": best.intercept}, best, {"alpha": best.alpha, "intercept": best.intercept}):
+        warm = df.solve(problem, solver, tol=1e-8, warm_start=start, random_state=1)
+        assert (warm.status, warm.n_epochs) == (df.Status.CONVERGED, 0)
+    both = {"alpha": np.zeros(problem.n) + 1e-3 * problem.y, "w": best.w, "intercept": best.intercept}
+    first = df.solve(problem, solver, tol=0.0, max_epochs=1, warm_start=both, random_state=1).trace[0]
+    assert first.primal == pytest.approx(problem.primal(best.w, best.intercept), rel=1e-12)
+
+
+@pytest.mark.parametrize("w", [[1.0], [np.nan] * 5])
+def test_weights_next_to_alpha_are_checked(w: list[float]) -> None:
+    problem = make_problem("squared", n=20, d=5)
+    with pytest.raises(ValueError, match="warm_start"):
+        df.solve(problem, warm_start={"alpha": np.ones(20), "w": w})
+
+
 def test_warm_start_does_not_touch_the_vector_given() -> None:
     problem = make_problem("logistic")
     alpha = 0.3 * problem.y

@@ -25,7 +25,7 @@ _FAST = {"fastmath": set(REASSOCIATE), "error_model": "numpy", "nogil": True}
 _PLAIN = {"error_model": "numpy", "nogil": True}
 _LINE = 64  # bytes of a cache line
 _HEAD = 128  # entries
-_SOME = 2048
+_SOME = 2048  # entries, looked at together for a value other than 1
 _TOGETHER = 64  # rows that stay in the first-level cache between two uses
 
 
@@ -122,40 +122,31 @@ def _prefetch(typing_context: Any, address: Any) -> Any:
     return types.void(types.uintp), generate
 
 
+@device
+def _prefetch_items(array: Any, first: int, last: int) -> None:
+    """Fetch the cache lines of array[first:last], those of the first 128 items at most."""
+    begin, end = np.int64(first), min(np.int64(last), np.int64(first) + _HEAD)
+    for address in range(array.ctypes.data + begin * array.itemsize, array.ctypes.data + end * array.itemsize, _LINE):
+        _prefetch(np.uintp(address))
+
+
 @overload(row_prefetch, strict=False, jit_options=_PLAIN)
 def _row_prefetch(rows: Any, i: Any) -> Any:
     if _is_dense(rows):
 
         def dense(rows: Any, i: Any) -> Any:
-            x = rows[0]
-            size = x.shape[1] * x.itemsize
-            address = x.ctypes.data + np.int64(i) * size
-            for offset in range(0, min(size, _HEAD * x.itemsize), _LINE):
-                _prefetch(np.uintp(address + offset))
+            d = rows[0].shape[1]
+            _prefetch_items(rows[0], np.int64(i) * d, np.int64(i + 1) * d)
 
         return dense
 
     if _is_ones(rows):
-
-        def ones(rows: Any, i: Any) -> Any:
-            indices, indptr = rows
-            first, last = np.int64(indptr[i]), min(np.int64(indptr[i + 1]), np.int64(indptr[i]) + _HEAD)
-            for address in range(
-                indices.ctypes.data + first * indices.itemsize, indices.ctypes.data + last * indices.itemsize, _LINE
-            ):
-                _prefetch(np.uintp(address))
-
-        return ones
+        return lambda rows, i: _prefetch_items(rows[0], rows[1][i], rows[1][i + 1])
 
     def sparse(rows: Any, i: Any) -> Any:
         data, indices, indptr = rows
-        first, last = np.int64(indptr[i]), min(np.int64(indptr[i + 1]), np.int64(indptr[i]) + _HEAD)
-        for address in range(data.ctypes.data + first * data.itemsize, data.ctypes.data + last * data.itemsize, _LINE):
-            _prefetch(np.uintp(address))
-        for address in range(
-            indices.ctypes.data + first * indices.itemsize, indices.ctypes.data + last * indices.itemsize, _LINE
-        ):
-            _prefetch(np.uintp(address))
+        _prefetch_items(data, indptr[i], indptr[i + 1])
+        _prefetch_items(indices, indptr[i], indptr[i + 1])
 
     return sparse
 

@@ -137,24 +137,23 @@ def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array, float, Ar
     if warm_start is None:
         return np.zeros(problem.n), 0.0, None
     alpha, w, intercept = _parts_of(problem, warm_start)
-    if alpha is not None:
-        alpha = finite_vector("warm_start", alpha, problem.n).copy()
-    else:
+    if w is not None:
         w = finite_vector("warm_start", w)
         if w.size != problem.d:
             raise ValueError(f"warm_start must hold w with one entry per column of X ({problem.d}), got {w.size}.")
+    if alpha is not None:
+        alpha = finite_vector("warm_start", alpha, problem.n).copy()
+    else:
         alpha = -problem.residuals(w, np.zeros(problem.n), intercept)
     alpha[problem.sample_weight == 0] = 0.0
-    if isinstance(warm_start, Result) and warm_start.w.size == problem.d:
-        w = warm_start.w
     return alpha, intercept if problem.fit_intercept else 0.0, w
 
 
 def _parts_of(problem: Problem, warm_start: Any) -> tuple[Any, Any, float]:
     if isinstance(warm_start, Result):
-        if warm_start.alpha.size == problem.n:
-            return warm_start.alpha, None, warm_start.intercept
-        return None, warm_start.w, warm_start.intercept
+        same_rows, same_columns = warm_start.alpha.size == problem.n, warm_start.w.size == problem.d
+        alpha, w = warm_start.alpha if same_rows else None, warm_start.w if same_columns or not same_rows else None
+        return alpha, w, warm_start.intercept
     if isinstance(warm_start, Mapping):
         unknown = set(warm_start) - {"alpha", "w", "intercept"}
         if unknown or not ("alpha" in warm_start or "w" in warm_start):

@@ -49,7 +49,7 @@ _FAST = 1.2  # log of what a pass divides the gap by; adaptive visits would not 
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _TOO_MANY_PASSES = 100
 _NEAR = 1e-4
-_BEFORE = 1.5
+_BEFORE = 1.5  # times the gap after an epoch and D's gain in it: about the gap before
 _SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
 # and for an entry. A pass in the order of the rows: for an entry. A Newton step: besides the Hessian. On small data what the
@@ -135,8 +135,9 @@ class Auto(Solver):
     def _look_at_sample(self) -> None:
         """Where neither Newton's method nor permutations are clearly cheaper, let two epochs on a part of the rows decide."""
         problem, rng = self.problem, self.rng
-        candidate = isinstance(self.active, (Newton, Permutations)) and Newton.suits(problem) and Newton.direct(problem)
-        if not candidate or not _CLEARLY[0] < self._newton_to_permutations < _CLEARLY[1]:
+        if not (Newton.suits(problem) and Newton.direct(problem)):
+            return
+        if not _CLEARLY[0] < self._newton_to_permutations < _CLEARLY[1]:
             return
         sample = Sample(problem, rng, sample_size(problem))
         self.rows_touched += sample.steps.rows_touched

@@ -118,9 +118,8 @@ class Run:
         self.best: _Point | None = None
         self.evaluated = False  # whether the solver's point is the one that was evaluated last
         self.guess_b = 0.0
-        self.given: tuple[Array, Array | None, float | None] | None = (
-            None  # a point to begin with, until it is certified
-        )
+        # a point (α, w, b) to begin with, until it is certified
+        self.given: tuple[Array, Array | None, float | None] | None = None
         self.outcome: tuple[Status, str] | None = None
         n, d = problem.n, problem.d
         self.spare = (np.empty(n), np.empty(d))

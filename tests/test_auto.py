@@ -139,7 +139,7 @@ def test_two_epochs_on_a_part_of_the_rows_choose_the_method() -> None:
     y = X @ rng.normal(size=110) + rng.logistic(size=8000) > 0
     phases = {}
     for lam_n in (100.0, 0.1):
-        phases[lam_n] = df.solve(df.Problem(X, y, lam=lam_n / 8000), tol=1e-2, random_state=0).trace[-1].phase
+        phases[lam_n] = df.solve(df.Problem(X, y, lam=lam_n / 8000), tol=1e-2, random_state=0).trace[0].phase
     assert phases == {100.0: "prox-sdca", 0.1: "newton"}
 
 

@@ -255,22 +255,23 @@ class Problem:
 
     def sum_rows_into(self, alpha: Array, out: Array, scratch: Array) -> float:
         """out = Σ α_i x_i; return e such that the rounding error is at most e Σ |α_i| ‖x_i‖."""
-        _rows.weighted_sum_into(self.rows, alpha, self._sum_block, out, scratch)
+        _rows.weighted_sum_into(self.rows, alpha, self.sum_block, out, scratch)
         return self.sum_error
 
     def margins_and_sum_into(self, w: Array, alpha: Array, z: Array, out: Array, scratch: Array) -> float:
         """z = X w and, in the same pass, what `sum_rows_into` does."""
-        _rows.margins_and_sum_into(self.rows, w, alpha, self._sum_block, z, out, scratch)
+        _rows.margins_and_sum_into(self.rows, w, alpha, self.sum_block, z, out, scratch)
         return self.sum_error
 
     @property
-    def _sum_block(self) -> int:
+    def sum_block(self) -> int:
+        """How many rows are added up before their sum is added to the others'."""
         return max(_SUM_BLOCK, self.n * self.d // max(1, self.nnz))  # a block's end costs d additions
 
     @property
     def sum_error(self) -> float:
         """What `sum_rows_into` returns."""
-        return (min(self._sum_block, self.n) + self.n / self._sum_block + 4.0) * _EPS
+        return (min(self.sum_block, self.n) + self.n / self.sum_block + 4.0) * _EPS
 
     def residuals(self, w: Array, alpha: Array, intercept: float = 0.0) -> Array:
         """Return κ_i = s_i φ'(x_i·w + b; y_i) + α_i."""

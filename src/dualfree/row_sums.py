@@ -404,3 +404,20 @@ def absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) 
         loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], slopes[: last - first])
         for i in range(first, last):
             z[i] = abs(slopes[i - first] + alpha[i])
+
+
+@kernel
+def residuals_at_zero(loss: Any, b: float, y: Any, s: Any, step: int) -> tuple[Any, float]:
+    """Return |κ_i| = s_i |φ'(b; y_i)|, the residual at w = 0 and α = 0, of every `step`-th row, and the largest of all."""
+    wide_vectors()
+    zeros, slopes = np.zeros(_AT_A_TIME), np.empty(_AT_A_TIME)
+    largest = 0.0
+    for first in range(0, y.size, _AT_A_TIME):
+        size = min(_AT_A_TIME, y.size - first)
+        loss_slopes(loss, zeros[:size], b, y[first : first + size], s[first : first + size], slopes[:size])
+        for k in range(size):
+            largest = max(largest, abs(slopes[k]))
+    some = np.empty(-(-y.size // step))
+    for k in range(some.size):
+        some[k] = abs(s[k * step] * loss_derivative(loss, b, y[k * step]))
+    return some, largest

@@ -113,7 +113,7 @@ class Team:
             total = np.empty(out.size)
             return total, part.problem.sum_rows_into(factors[part.where], total, np.empty(out.size))
 
-        return self._put_together(self.each(one), out)
+        return self.put_together(self.each(one), out)
 
     def margins_and_sum_into(self, w: Array, factors: Array, z: Array, out: Array, scratch: Array) -> float:
         """z = X w and, in the same pass, what `sum_rows_into` does."""
@@ -125,9 +125,10 @@ class Team:
             error = part.problem.margins_and_sum_into(w, factors[where], z[where], total, np.empty(out.size))
             return total, error
 
-        return self._put_together(self.each(one), out)
+        return self.put_together(self.each(one), out)
 
-    def _put_together(self, found: list[tuple[Array, float]], out: Array) -> float:
+    def put_together(self, found: list[tuple[Array, float]], out: Array) -> float:
+        """out = the sum of what the parts summed; return its error, from theirs (see `sum_rows_into`)."""
         out[:] = 0.0
         for total, _ in found:
             out += total

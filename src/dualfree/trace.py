@@ -99,6 +99,16 @@ class Trace:
 
 def residual_quantiles(absolute: Array) -> tuple[float, ...]:
     """Return the quantiles of |κ|, the largest of all rows and the others of at most 1,024 evenly spaced ones."""
-    some = np.sort(absolute[:: -(-absolute.size // _QUANTILE_ROWS)])
+    return quantiles_of(absolute[:: quantile_step(absolute.size)], float(absolute.max()))
+
+
+def quantile_step(n: int) -> int:
+    """How far the rows are apart that quantiles are taken from."""
+    return -(-n // _QUANTILE_ROWS)
+
+
+def quantiles_of(some: Array, largest: float) -> tuple[float, ...]:
+    """Return the quantiles of |κ|, given that of some rows and the largest of all."""
+    in_order = np.sort(some)
     ranks = [min(some.size - 1, int(np.ceil(q * some.size)) - 1) for q in QUANTILES[:-1]]
-    return (*(float(some[rank]) for rank in ranks), float(absolute.max()))
+    return (*(float(in_order[rank]) for rank in ranks), largest)

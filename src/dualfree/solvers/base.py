@@ -90,6 +90,9 @@ class Solver:
     given_w: Array | None = None
     """Weights to begin with, where they are not w(α); a method that keeps w and α apart begins there."""
 
+    dual_follows: bool = False
+    """Whether α is s (y − X w), the squared loss's at w, and is yet to be formed: the certificate does it on its way."""
+
     drift: float | None = None
     """A bound on ‖w − w(α)‖, rounding included, where the method keeps one; it saves the pass that sums w(α) anew."""
 

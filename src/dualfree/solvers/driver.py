@@ -23,11 +23,12 @@ import numpy as np
 from .._checks import Array
 from ..certificate import Certificate, KnownWeights, at_zero_weights, bound_gap, certify
 from ..dual_domain import Balance, project
+from ..least_squares import certify_least_squares
 from ..problem import Problem
 from ..result import Result
-from ..row_sums import absolute_residuals
+from ..row_sums import residuals_at_zero
 from ..status import Status
-from ..trace import Trace, TraceEntry, residual_quantiles
+from ..trace import QUANTILES, Trace, TraceEntry, quantile_step, quantiles_of, residual_quantiles
 from .base import Solver
 from .schedule import next_evaluation, stalled
 
@@ -195,16 +196,28 @@ class Run:
         alpha, w, b = self.given or self.solver.candidate()
         feasible, weights = self.spare
         if self.epoch == 0 and not alpha.any() and problem.loss.builtin_id is not None:
-            feasible[:], weights[:], self.z[:] = 0.0, 0.0, 0.0
-            b = self._best_intercept()
+            feasible[:], weights[:] = 0.0, 0.0
+            b = 0.0
+            if problem.fit_intercept:
+                self.z[:] = 0.0
+                b = self._best_intercept()
             certificate = at_zero_weights(problem)
-            absolute_residuals(problem.loss.compiled, self.z, b, problem.y, problem.sample_weight, feasible)
+            step = quantile_step(problem.n)
+            quantiles = quantiles_of(
+                *residuals_at_zero(problem.loss.compiled, b, problem.y, problem.sample_weight, step)
+            )
+        elif self.given is None and self.solver.dual_follows:
+            weights[:], b = self.solver.w, 0.0
+            certificate = certify_least_squares(
+                problem, weights, feasible, self.sums, self.scratch, self.z, self.target, self.solver.team
+            )
+            quantiles = (0.0,) * len(QUANTILES)  # κ = 0
         elif not math.isfinite(alpha.min()) or not math.isfinite(alpha.max()):
             self.evaluated = True
             return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
         else:
             certificate, b = self._certify_candidate(alpha, w, b, feasible, weights)
-        quantiles = residual_quantiles(self.z)
+            quantiles = residual_quantiles(self.z)
         point = _Point(weights, b, feasible, certificate)
         self.evaluation_seconds += time.perf_counter() - began
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from .. import least_squares
 from .. import rows as _rows
 from .._checks import Array
 from .._jit import device, kernel
@@ -139,6 +140,8 @@ class Newton(Solver):
         if self.begins_on_sample:
             self.begins_on_sample = False
             self._solve_sample()
+        if self.dual_follows:
+            self._form_dual()
         problem, b = self.problem, self.intercept
         n, d = problem.n, problem.d
 
@@ -173,11 +176,18 @@ class Newton(Solver):
         """
         self.w += step_w
         self.intercept += step_b
-        self.team.margins_into(self.w, self.margins)
-        problem, b = self.problem, self.intercept
-        _slopes_into(problem.loss.compiled, self.margins, b, problem.y, problem.sample_weight, self.alpha)
-        np.negative(self.alpha, out=self.alpha)
         self.gap_estimate = 0.0
+        self.dual_follows = least_squares.suits(self.problem)
+        if not self.dual_follows:
+            self._form_dual()
+
+    def _form_dual(self) -> None:
+        """Set the margins, and α = −s φ' there."""
+        problem = self.problem
+        self.dual_follows = False
+        self.team.margins_into(self.w, self.margins)
+        _slopes_into(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha)
+        np.negative(self.alpha, out=self.alpha)
 
     def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> None:
         """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap."""
@@ -399,12 +409,12 @@ def solve_positive(hessian: Array, gradient: Array) -> Array:
     bump = 0.0
     while True:
         scaled[np.diag_indices(scale.size)] = 1.0 + bump
-        try:
-            # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
-            factor = scipy.linalg.cho_factor(scaled.T, lower=True, check_finite=False)
-            return np.asarray(scale * scipy.linalg.cho_solve(factor, scale * gradient, check_finite=False))
-        except scipy.linalg.LinAlgError:
-            bump = max(1e-14, 100.0 * bump)
+        # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
+        factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0)
+        if trouble == 0:
+            solution, _ = scipy.linalg.lapack.dpotrs(factor, scale * gradient, lower=1)
+            return np.asarray(scale * solution)
+        bump = max(1e-14, 100.0 * bump)
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------------

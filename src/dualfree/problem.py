@@ -21,6 +21,7 @@ from ._checks import Array, finite_vector, plain_array, real_number, refuse_not_
 from ._jit import device, kernel
 from .losses import Loss, Squared, get_loss
 from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_slopes, loss_value
+from .vector_math import wide_vectors
 
 _EPS = 2.0**-52
 _ROOT_STEPS = 200
@@ -89,7 +90,7 @@ class Problem:
         self.fit_intercept = bool(fit_intercept)
         self._take_rows(X)
         self.lam = checked_penalty(lam, self.n)
-        self.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
+        self._take_weights(sample_weight)
         self.y, self.classes = self._checked_targets(y)
         self._at_zero: float | None = None
 
@@ -104,6 +105,10 @@ class Problem:
             refuse_not_finite(self.X)
             row = int(np.argmin(np.isfinite(self.row_norms_squared)))
             raise ValueError(f"X is too large in row {row}: its squared norm overflows. Rescale the columns of X.")
+
+    def _take_weights(self, given: Any) -> None:
+        self.sample_weight = _rows.borrowed(sample_weights(given, self.n))
+        self.unit_weights = given is None or bool((self.sample_weight == 1.0).all())
 
     def _checked_targets(self, y: Any) -> tuple[Array, Array | None]:
         if self.loss.task == "regression":
@@ -149,7 +154,7 @@ class Problem:
         """Return the same problem with other targets and, if given, weights; X is shared, not copied or checked again."""
         other = copy.copy(self)
         if sample_weight is not None:
-            other.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))
+            other._take_weights(sample_weight)
         other.y, other.classes = other._checked_targets(y)
         other._at_zero = None
         return other
@@ -341,6 +346,7 @@ def conjugate_sum(loss: Any, y: Any, s: Any, alpha: Any) -> float:
 @kernel
 def slopes_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ'(z_i + b; y_i). `out` may be `z`."""
+    wide_vectors()
     loss_slopes(loss, z, b, y, s, out)
 
 

@@ -27,6 +27,7 @@ EVALUATION = 32.0 * EPS  # what evaluating a closed form may cost, relative and 
 
 # Rows are certified so many at a time, on vector registers; what is kept of each: six numbers and scratch for the loss.
 _AT_A_TIME, _TERMS = 128, 11
+_SIZE_BITS = np.int64(2**63 - 1)  # all but the sign
 
 
 class GapTerms(NamedTuple):
@@ -410,14 +411,16 @@ def absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) 
 def residuals_at_zero(loss: Any, b: float, y: Any, s: Any, step: int) -> tuple[Any, float]:
     """Return |κ_i| = s_i |φ'(b; y_i)|, the residual at w = 0 and α = 0, of every `step`-th row, and the largest of all."""
     wide_vectors()
-    zeros, slopes = np.zeros(_AT_A_TIME), np.empty(_AT_A_TIME)
-    largest = 0.0
+    zeros, slopes = np.zeros(_AT_A_TIME), np.zeros(_AT_A_TIME)
+    largest = np.zeros(1)
+    bits, most = slopes.view(np.int64), largest.view(np.int64)
     for first in range(0, y.size, _AT_A_TIME):
         size = min(_AT_A_TIME, y.size - first)
         loss_slopes(loss, zeros[:size], b, y[first : first + size], s[first : first + size], slopes[:size])
-        for k in range(size):
-            largest = max(largest, abs(slopes[k]))
+        for k in range(_AT_A_TIME):
+            # sizes of numbers are in the order of their bits, and whole numbers are compared on vector registers
+            most[0] = max(most[0], bits[k] & _SIZE_BITS)
     some = np.empty(-(-y.size // step))
     for k in range(some.size):
         some[k] = abs(s[k * step] * loss_derivative(loss, b, y[k * step]))
-    return some, largest
+    return some, largest[0]

@@ -14,7 +14,7 @@ import numpy as np
 
 from .._checks import Array
 from ..certificate import Certificate
-from ..solvers.newton import regularised, solve_positive
+from ..solvers.hessian import regularised, solve_positive
 from . import tasks
 from .cluster import Cluster, total_of
 from .cluster_sums import ClusterSums

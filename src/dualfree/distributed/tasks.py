@@ -21,7 +21,8 @@ from ..dual_domain import Balance, exact_sum, farthest_row, room_to_shift, shift
 from ..losses import Loss
 from ..problem import loss_sum
 from ..row_sums import GapTerms, LocalSums, ResidualTerms, Slope, SlopeDoubt
-from ..solvers.newton import Newton, curvature_sum, curvatures_into
+from ..solvers import hessian as hessians
+from ..solvers.hessian import curvature_sum, curvatures_into
 from . import begun
 from ._dask import distributed
 from .local_solver import LocalSolver
@@ -103,7 +104,7 @@ def describe(part: Part) -> Reply:
             largest_target=largest,
             labels=labels,
             label_weights=weights,
-            hessian_cost=Newton.hessian_cost(problem),
+            hessian_cost=hessians.cost(problem),
         ),
     )
 

@@ -106,7 +106,8 @@ def solve(
         )
     kind.check(problem, solver_options)
     alpha, intercept, w = _starting_point(problem, warm_start)
-    instance = kind(problem, generator(random_state), **solver_options)
+    random_state = _checked_seed(random_state)
+    instance = kind(problem, lambda: np.random.default_rng(random_state), **solver_options)
     run = Run(
         problem,
         instance,
@@ -122,11 +123,13 @@ def solve(
 
 def generator(random_state: Any) -> np.random.Generator:
     """Return the generator given, or one with that seed."""
-    if isinstance(random_state, np.random.Generator):
+    return np.random.default_rng(_checked_seed(random_state))
+
+
+def _checked_seed(random_state: Any) -> int | np.random.Generator | None:
+    if random_state is None or isinstance(random_state, np.random.Generator):
         return random_state
-    if random_state is not None:
-        random_state = whole_number("random_state", random_state, low=0)
-    return np.random.default_rng(random_state)
+    return whole_number("random_state", random_state, low=0)
 
 
 def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array, float, Array | None]:

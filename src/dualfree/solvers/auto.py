@@ -22,13 +22,12 @@ import math
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from .._checks import Array
 from ..losses import Logistic, Squared
 from ..problem import Problem
+from . import hessian
 from .adaptive import Adaptive
-from .base import Solver
+from .base import RandomNumbers, Solver
 from .conjugate_gradients import ConjugateGradients
 from .exact_steps import ExactSteps
 from .importance import Importance
@@ -67,9 +66,9 @@ class Auto(Solver):
     name = "auto"
     needs_smooth = False
 
-    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+    def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
-        self.active: Solver = self._first_method()(problem, rng)
+        self.active: Solver = self._first_method()(problem, lambda: self.rng)
         self.phase = self.active.name
         self.history: list[tuple[float, float]] = []
         self.since = 0  # where in the history the phase began
@@ -77,7 +76,7 @@ class Auto(Solver):
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin the first phase."""
-        if not alpha.any() and not isinstance(self.problem.loss, Squared):
+        if not isinstance(self.problem.loss, Squared) and not alpha.any():
             self._look_at_sample()
         self.active.team, self.active.given_w = self.team, self.given_w
         self.active.start(alpha, intercept)
@@ -241,4 +240,4 @@ class Auto(Solver):
     def _newton_cost(self) -> float:
         problem = self.problem
         passes = 3.0 * _PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n
-        return passes + Newton.hessian_cost(problem) + PER_CUBE * problem.d**3 + _PER_STEP
+        return passes + hessian.cost(problem) + PER_CUBE * problem.d**3 + _PER_STEP

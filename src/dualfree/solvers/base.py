@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -34,6 +35,9 @@ _ENTRIES_PER_CALL = 1 << 24
 _DRAWS_PER_CALL = 1 << 16
 
 
+RandomNumbers: TypeAlias = np.random.Generator | Callable[[], np.random.Generator]
+
+
 class Solver:
     """Base class of the solvers.
 
@@ -41,8 +45,8 @@ class Solver:
     ----------
     problem : Problem
         What to solve.
-    rng : numpy.random.Generator
-        The only source of randomness.
+    rng : numpy.random.Generator, or a function that makes one
+        The only source of randomness. A function is called when a random number is first needed.
 
     Examples
     --------
@@ -99,9 +103,9 @@ class Solver:
     instead: ClassVar[str] = ""
     """What to use instead, for the message of a run that diverged."""
 
-    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+    def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         self.problem = problem
-        self.rng = rng
+        self._random_numbers = rng
         self.team = Team(problem)
         self.rows_touched = 0.0
         self.scale = 1.0 / (problem.lam * problem.n)
@@ -110,6 +114,12 @@ class Solver:
             mean = float(problem.row_norms_squared.mean())
             self.extra = INTERCEPT_SHARE * mean if mean > 0 else 1.0
         self.phase = self.name
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """The only source of randomness."""
+        given = self._random_numbers
+        return given if isinstance(given, np.random.Generator) else given()
 
     @property
     def data(self) -> tuple[Any, ...]:
@@ -132,7 +142,8 @@ class Solver:
         self._set_offset()
 
     def _set_offset(self) -> None:
-        self.offset[0] = self.intercept + self.extra * self.scale * self.alpha.sum()
+        drawn = self.extra * self.scale * self.alpha.sum() if self.extra else 0.0
+        self.offset[0] = self.intercept + drawn
 
     def begin_epoch(self) -> None:
         """Prepare n visits."""

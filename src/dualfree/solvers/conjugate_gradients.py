@@ -15,8 +15,8 @@ from .._checks import Array
 from ..losses import Squared
 from ..problem import Problem
 from .base import Solver
+from .hessian import add_rows, hessian_diagonal, hessian_product
 from .linear_cg import LinearCg
-from .newton import add_rows, hessian_diagonal, hessian_product
 
 _STEPS_PER_EPOCH = 4
 

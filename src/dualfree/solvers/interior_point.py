@@ -20,7 +20,8 @@ from .. import rows as _rows
 from .._checks import Array
 from ..certificate import Shape
 from ..losses import EpsilonInsensitive, Hinge
-from .newton import Newton, solve_positive
+from .hessian import solve_positive
+from .newton import Newton
 
 _TO_THE_WALL = 0.995
 _LEAST_MU = 1e-25

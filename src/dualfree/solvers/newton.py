@@ -18,35 +18,34 @@ is worse by up to the condition number; with it, a run at small λ would have to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from .. import least_squares
-from .. import rows as _rows
 from .._checks import Array
 from .._jit import device, kernel
 from ..certificate import Shape
 from ..dual_domain import bounds, unlimited
-from ..losses import Logistic, Squared
+from ..losses import Squared
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
-from ..problem import Problem
-from ..team import Part, Team
+from ..problem import slopes_into
+from ..team import Part
 from ..vector_math import wide_vectors
+from . import hessian as hessians
 from .base import Solver
+from .hessian import (
+    curvature_sum,
+    derivatives,
+    hessian_diagonal,
+    hessian_product,
+    regularised,
+    solve_positive,
+    sum_in_order,
+)
 from .linear_cg import LinearCg
 from .sample import Sample, sample_size, tells_weights
 
-# The Hessian may take this many bytes; d up to 2048.
-_HESSIAN_BYTES = 1 << 25
-_BLOCK_BYTES = 1 << 18
-_NARROW = 32
-# Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
-_PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
-_PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few columns
-_CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 # Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
 _AT_A_TIME = 256
 _LINE_STEPS = 30
@@ -76,27 +75,14 @@ class Newton(Solver):
     @staticmethod
     def direct(problem: Shape) -> bool:
         """Whether the Hessian fits in memory."""
-        return 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
-
-    @staticmethod
-    def by_blas(problem: Problem) -> bool:
-        """Whether the rows are full enough to be multiplied as dense blocks."""
-        return len(problem.rows) == 1 or _dense_cost(problem) < _PER_PAIR * problem.pairs
-
-    @staticmethod
-    def hessian_cost(problem: Problem) -> float:
-        """About how many nanoseconds a Hessian takes; rows where the loss is flat take no part."""
-        share = (
-            1.0 if problem.loss.builtin_id is None or isinstance(problem.loss, (Logistic, Squared)) else _CURVED_SHARE
-        )
-        return share * (_dense_cost(problem) if Newton.by_blas(problem) else _PER_PAIR * problem.pairs)
+        return hessians.fits(problem)
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin on the ray through w(α), or through the weights given, where P is least."""
         super().start(alpha, intercept)
         if self.given_w is not None:
             self.w = self.given_w
-        self.margins = np.zeros(self.problem.n)
+        self.margins = np.empty(self.problem.n)
         self.first_energy = 0.0
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
         size = sample_size(self.problem)
@@ -186,7 +172,7 @@ class Newton(Solver):
         problem = self.problem
         self.dual_follows = False
         self.team.margins_into(self.w, self.margins)
-        _slopes_into(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha)
+        slopes_into(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha)
         np.negative(self.alpha, out=self.alpha)
 
     def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> None:
@@ -244,13 +230,6 @@ class Newton(Solver):
         return regularised(sum_in_order(parts), self.problem)
 
 
-def _dense_cost(problem: Problem) -> float:
-    per_pair, per_entry = (
-        (_PER_NARROW_PAIR, _PER_NARROW_ENTRY) if is_narrow(problem) else (_PER_DENSE_PAIR, _PER_DENSE_ENTRY)
-    )
-    return problem.n * problem.d * (per_pair * problem.d + per_entry)
-
-
 def _root_of_slope(slope: Any, here: float) -> float:
     """Find t with slope(t) about zero, 1 where that will do: a bracket, and secants inside it.
 
@@ -276,167 +255,7 @@ def _root_of_slope(slope: Any, here: float) -> float:
     return t
 
 
-def derivatives(
-    problem: Problem, margins: Array, b: float, out: Array, with_hessian: bool, in_threads: bool = False
-) -> tuple[Array, Array]:
-    """Return Σ s φ' x and Σ s φ'' x xᵀ (empty unless asked for); with an intercept x ends in a 1. `out` is left with s φ''."""
-    d, loss, y, s = problem.d, problem.loss.compiled, problem.y, problem.sample_weight
-    gradient = np.zeros(d + problem.fit_intercept)
-    if with_hessian and is_narrow(problem) and not problem.fit_intercept:
-        total = np.zeros((d, d), order="F")
-        plain = isinstance(problem.loss, Squared) and s.min() == s.max()  # φ'' = 1
-        _slopes_into(loss, margins, b, y, s, out)
-        for part, block in _narrow_blocks(problem):  # both sums of a block while it is in the cache
-            gradient += out[part] @ block
-            if plain:
-                _add_product(block, None, total)
-            else:
-                curvatures_into(loss, margins[part], b, y[part], s[part], out[part])
-                _add_product(block, out[part], total)
-        if plain:
-            out[:] = s
-            total *= s[0]
-        return gradient, total.T
-    _slopes_into(loss, margins, b, y, s, out)
-    add_rows(problem.rows, out, gradient[:d])
-    if problem.fit_intercept:
-        gradient[d] = out.sum()
-    curvatures_into(loss, margins, b, y, s, out)
-    return gradient, curvature_sum(problem, out, in_threads) if with_hessian else np.empty(0)
-
-
-def is_narrow(problem: Problem) -> bool:
-    """Whether X is dense with few columns; a general product is then up to three times as fast as a symmetric one."""
-    return len(problem.rows) == 1 and problem.d <= _NARROW
-
-
-def _narrow_blocks(problem: Problem) -> Iterator[tuple[slice, Array]]:
-    """Where a block of rows is, and the block in double precision, small enough to stay in the cache."""
-    per_block = max(1, _BLOCK_BYTES // (8 * problem.d))
-    for first in range(0, problem.n, per_block):
-        part = slice(first, min(first + per_block, problem.n))
-        yield part, problem.rows[0][part].astype(np.float64, copy=False)
-
-
-def _add_product(block: Array, curvatures: Array | None, total: Array) -> None:
-    """total += blockᵀ diag(curvatures) block, by a general product."""
-    if curvatures is None:  # numpy would take a symmetric product for it
-        scipy.linalg.blas.dgemm(1.0, block.T, block.T, beta=1.0, c=total, trans_b=1, overwrite_c=1)
-    else:
-        scaled = np.empty_like(block)
-        _scale_rows(block, curvatures, scaled)
-        total += block.T @ scaled
-
-
-def _add_square(block: Array, total: Array, in_threads: bool) -> None:
-    """total += blockᵀ block, its lower triangle at least."""
-    if in_threads:
-        # a little slower, but numpy lets go of the interpreter's lock, which scipy keeps
-        rows_first = total.T  # the product is symmetric; in this order both lie in memory alike
-        rows_first += block.T @ block
-    else:
-        scipy.linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=total, lower=1, overwrite_c=1)
-
-
-def sum_in_order(parts: list[Array]) -> Array:
-    """Add up what the threads found, into the first."""
-    for other in parts[1:]:
-        parts[0] += other
-    return parts[0]
-
-
-def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
-    """Return the Hessian of P times a vector."""
-    problem = team.problem
-
-    def one(part: Part, out: Array) -> None:
-        hessian_times(part.problem.rows, curvatures[part.where], vector, problem.fit_intercept, problem.n, out)
-
-    product = team.add_up(vector.size, one)
-    product[: problem.d] += problem.lam * vector[: problem.d]
-    return product
-
-
-def curvature_sum(problem: Problem, curvatures: Array, in_threads: bool = False) -> Array:
-    """Return Σ c_i x_i x_iᵀ, its upper triangle; with an intercept each x_i ends in a 1."""
-    d = problem.d
-    size = d + 1 if problem.fit_intercept else d
-    total = np.zeros((size, size))
-    if Newton.by_blas(problem):
-        _add_blocks(problem, curvatures, total[:d, :d], in_threads)
-    else:
-        _add_outer_products(problem.rows, curvatures, total)
-    if problem.fit_intercept:
-        column = np.zeros(d)
-        add_rows(problem.rows, curvatures, column)
-        total[:d, d] = column
-        total[d, d] = curvatures.sum()
-    return total
-
-
-def _add_blocks(problem: Problem, curvatures: Array, hessian: Array, in_threads: bool) -> None:
-    """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
-    rows, (n, d) = problem.rows, (problem.n, problem.d)
-    total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
-    if is_narrow(problem):
-        for part, block in _narrow_blocks(problem):
-            _add_product(block, curvatures[part], total)
-        hessian += total.T
-        return
-    per_block = max(1, _BLOCK_BYTES // (8 * d), d // 2)
-    block = np.empty((min(per_block, n), d))
-    for first in range(0, n, per_block):
-        used = _scaled_rows(rows, curvatures, first, min(per_block, n - first), block)
-        _add_square(block[:used], total, in_threads)
-    hessian += total.T
-
-
-def regularised(total: Array, problem: Shape) -> Array:
-    """Turn Σ c_i x_i x_iᵀ over all rows into the Hessian of P, in place."""
-    d, n = problem.d, problem.n
-    if problem.fit_intercept:
-        total[d, d] = max(total[d, d], 1e-12 * n)
-    total /= n
-    total[np.arange(d), np.arange(d)] += problem.lam
-    return total
-
-
-def solve_positive(hessian: Array, gradient: Array) -> Array:
-    """Solve with a Cholesky factor, scaled to a unit diagonal; a little is added to it where rounding made it indefinite."""
-    scale = 1.0 / np.sqrt(np.diagonal(hessian))
-    scaled = hessian * scale[:, None]
-    scaled *= scale
-    bump = 0.0
-    while True:
-        scaled[np.diag_indices(scale.size)] = 1.0 + bump
-        # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
-        factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0)
-        if trouble == 0:
-            solution, _ = scipy.linalg.lapack.dpotrs(factor, scale * gradient, lower=1)
-            return np.asarray(scale * solution)
-        bump = max(1e-14, 100.0 * bump)
-
-
 # --- kernels ----------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _slopes_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
-    """out_i = s_i φ'(z_i + b; y_i)."""
-    wide_vectors()
-    loss_slopes(loss, z, b, y, s, out)
-
-
-@kernel
-def curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
-    """out_i = s_i φ''(z_i + b; y_i)."""
-    wide_vectors()
-    loss_curvatures(loss, z, b, y, s, out)
-
-
-@kernel
-def add_rows(rows: Any, factors: Any, out: Any) -> None:
-    _rows.rows_add(rows, factors, 0, factors.size, out)
 
 
 @kernel
@@ -502,61 +321,3 @@ def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float
             if curvatures[k] == 0.0 and s_part[k] > 0.0:
                 total += s_part[k] * loss_fenchel_young(loss, z_part[k] + here, y_part[k], dual[k] / s_part[k])[0]
     return total
-
-
-@kernel
-def _scale_rows(block: Any, factors: Any, out: Any) -> None:
-    for i in range(block.shape[0]):
-        for j in range(block.shape[1]):
-            out[i, j] = factors[i] * block[i, j]
-
-
-@kernel
-def _scaled_rows(rows: Any, curvatures: Any, first: int, count: int, block: Any) -> int:
-    """Those of `count` rows from `first` on whose curvature is not zero, times its root; return how many there are."""
-    used = 0
-    for i in range(first, first + count):
-        if curvatures[i] > 0.0:
-            block[used] = 0.0
-            _rows.row_add(rows, i, np.sqrt(curvatures[i]), block[used])
-            used += 1
-    return used
-
-
-@kernel
-def _add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
-    """hessian += Σ curvature_i x_i x_iᵀ, upper triangle: row j of x_i adds x_ij x_i to row j of the matrix.
-
-    The indices of a row are sorted, so that only the entries from j on are needed.
-    """
-    for i in range(curvatures.size):
-        if curvatures[i] > 0.0:
-            _rows.row_outer_add(rows, i, curvatures[i], hessian)
-
-
-@kernel
-def hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, out: Any) -> None:
-    """out += (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
-    constant = vector[-1] if intercept else 0.0
-    total = 0.0
-    for i in range(curvatures.size):
-        if curvatures[i] > 0.0:
-            factor = curvatures[i] / n * (_rows.row_dot(rows, i, vector) + constant)
-            _rows.row_add(rows, i, factor, out)
-            total += factor
-    if intercept:
-        out[-1] += total
-
-
-@kernel
-def hessian_diagonal(rows: Any, curvatures: Any, intercept: bool, lam: float, n: int, out: Any) -> None:
-    """out = the diagonal of the Hessian, without zeros."""
-    out[:] = 0.0
-    total = 0.0
-    for i in range(curvatures.size):
-        if curvatures[i] > 0.0:
-            _rows.row_add_squares(rows, i, curvatures[i] / n, out)
-            total += curvatures[i] / n
-    if intercept:
-        out[-1] = total
-    out[:] += lam

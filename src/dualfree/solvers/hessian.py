@@ -1,0 +1,311 @@
+"""The Hessian of P, (1/n) Σ s_i φ''(z_i) x_i x_iᵀ + λ I: formed where d is small, only multiplied with where it is not.
+
+With an intercept it has one more row and column, the last, without a penalty. A matrix here is its upper triangle; what is
+below the diagonal is not to be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from .. import rows as _rows
+from .._checks import Array
+from .._jit import device, kernel
+from ..certificate import Shape
+from ..losses import Logistic, Squared
+from ..losses.calls import loss_curvatures, loss_slopes
+from ..problem import Problem, slopes_into
+from ..team import Part, Team
+from ..vector_math import wide_vectors
+
+_BLOCK_BYTES = 1 << 18
+# Up to so many columns of dense rows, products of small blocks are called from compiled code: such a block stays in the
+# first-level cache for all that is done with it. More columns pay for a symmetric product on larger blocks.
+_NARROW = 48
+_NARROW_BYTES = 3 << 13
+# Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
+_PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
+_PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few columns
+_CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
+
+
+def fits(problem: Shape) -> bool:
+    """Whether the Hessian takes at most 32 MB: d up to 2048."""
+    return 8 * (problem.d + 1) ** 2 <= 1 << 25
+
+
+def cost(problem: Problem) -> float:
+    """About how many nanoseconds a Hessian takes; rows where the loss is flat take no part."""
+    share = 1.0 if problem.loss.builtin_id is None or isinstance(problem.loss, (Logistic, Squared)) else _CURVED_SHARE
+    return share * (_dense_cost(problem) if _by_blas(problem) else _PER_PAIR * problem.pairs)
+
+
+def _dense_cost(problem: Problem) -> float:
+    per_pair, per_entry = (
+        (_PER_NARROW_PAIR, _PER_NARROW_ENTRY) if _is_narrow(problem) else (_PER_DENSE_PAIR, _PER_DENSE_ENTRY)
+    )
+    return problem.n * problem.d * (per_pair * problem.d + per_entry)
+
+
+def _by_blas(problem: Problem) -> bool:
+    """Whether the rows are full enough to be multiplied as dense blocks."""
+    return len(problem.rows) == 1 or _dense_cost(problem) < _PER_PAIR * problem.pairs
+
+
+def _is_narrow(problem: Problem) -> bool:
+    return len(problem.rows) == 1 and problem.d <= _NARROW
+
+
+# --- forming it -------------------------------------------------------------------------------------------------------
+
+
+def derivatives(
+    problem: Problem, margins: Array, b: float, out: Array, with_hessian: bool, in_threads: bool = False
+) -> tuple[Array, Array]:
+    """Return Σ s φ' x and Σ s φ'' x xᵀ (empty unless asked for); with an intercept x ends in a 1. `out` is left with s φ''."""
+    d, loss, y, s = problem.d, problem.loss.compiled, problem.y, problem.sample_weight
+    gradient = np.zeros(d + problem.fit_intercept)
+    if with_hessian and _is_narrow(problem):
+        total = np.zeros((gradient.size, gradient.size))
+        plain = isinstance(problem.loss, Squared) and problem.unit_weights  # φ'' = 1
+        for part, block in _in_double(problem):
+            _narrow_derivatives(block, loss, margins[part], b, y[part], s[part], plain, out[part], gradient, total)
+        return gradient, total
+    slopes_into(loss, margins, b, y, s, out)
+    add_rows(problem.rows, out, gradient[:d])
+    if problem.fit_intercept:
+        gradient[d] = out.sum()
+    curvatures_into(loss, margins, b, y, s, out)
+    return gradient, curvature_sum(problem, out, in_threads) if with_hessian else np.empty(0)
+
+
+def _in_double(problem: Problem) -> Iterator[tuple[slice, Array]]:
+    """Where rows are, and those rows in double precision: all of them at once where they are kept so."""
+    X = problem.rows[0]
+    per_block = problem.n if X.dtype == np.float64 else max(1, _BLOCK_BYTES // (8 * problem.d))
+    for first in range(0, problem.n, per_block):
+        part = slice(first, min(first + per_block, problem.n))
+        yield part, X[part].astype(np.float64, copy=False)
+
+
+def curvature_sum(problem: Problem, curvatures: Array, in_threads: bool = False) -> Array:
+    """Return Σ c_i x_i x_iᵀ; with an intercept each x_i ends in a 1."""
+    d = problem.d
+    size = d + 1 if problem.fit_intercept else d
+    total = np.zeros((size, size))
+    if _is_narrow(problem):
+        for part, block in _in_double(problem):
+            _narrow_curvatures(block, curvatures[part], total)
+        return total
+    if _by_blas(problem):
+        _add_blocks(problem, curvatures, total[:d, :d], in_threads)
+    else:
+        _add_outer_products(problem.rows, curvatures, total)
+    if problem.fit_intercept:
+        column = np.zeros(d)
+        add_rows(problem.rows, curvatures, column)
+        total[:d, d] = column
+        total[d, d] = curvatures.sum()
+    return total
+
+
+def _add_blocks(problem: Problem, curvatures: Array, hessian: Array, in_threads: bool) -> None:
+    """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
+    n, d = problem.n, problem.d
+    total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
+    per_block = max(1, _BLOCK_BYTES // (8 * d), d // 2)
+    block = np.empty((min(per_block, n), d))
+    for first in range(0, n, per_block):
+        used = _scaled_rows(problem.rows, curvatures, first, min(per_block, n - first), block)
+        _add_square(block[:used], total, in_threads)
+    hessian += total.T
+
+
+def _add_square(block: Array, total: Array, in_threads: bool) -> None:
+    """total += blockᵀ block, its lower triangle at least."""
+    if in_threads:
+        # a little slower, but numpy lets go of the interpreter's lock, which scipy keeps
+        rows_first = total.T  # the product is symmetric; in this order both lie in memory alike
+        rows_first += block.T @ block
+    else:
+        scipy.linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=total, lower=1, overwrite_c=1)
+
+
+def sum_in_order(parts: list[Array]) -> Array:
+    """Add up what the threads found, into the first."""
+    for other in parts[1:]:
+        parts[0] += other
+    return parts[0]
+
+
+# --- using it ---------------------------------------------------------------------------------------------------------
+
+
+def regularised(total: Array, problem: Shape) -> Array:
+    """Turn Σ c_i x_i x_iᵀ over all rows into the Hessian of P, in place."""
+    d, n = problem.d, problem.n
+    if problem.fit_intercept:
+        total[d, d] = max(total[d, d], 1e-12 * n)
+    total /= n
+    total.reshape(-1)[: d * total.shape[1] : total.shape[1] + 1] += problem.lam
+    return total
+
+
+def solve_positive(hessian: Array, gradient: Array) -> Array:
+    """Solve with a Cholesky factor, scaled to a unit diagonal; a little is added to it where rounding made it indefinite."""
+    scale = 1.0 / np.sqrt(np.diagonal(hessian))
+    scaled = hessian * scale[:, None]
+    scaled *= scale
+    bump = 0.0
+    while True:
+        scaled[np.diag_indices(scale.size)] = 1.0 + bump
+        # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
+        factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0)
+        if trouble == 0:
+            solution, _ = scipy.linalg.lapack.dpotrs(factor, scale * gradient, lower=1)
+            return np.asarray(scale * solution)
+        bump = max(1e-14, 100.0 * bump)
+
+
+def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
+    """Return the Hessian of P times a vector."""
+    problem = team.problem
+
+    def one(part: Part, out: Array) -> None:
+        hessian_times(part.problem.rows, curvatures[part.where], vector, problem.fit_intercept, problem.n, out)
+
+    product = team.add_up(vector.size, one)
+    product[: problem.d] += problem.lam * vector[: problem.d]
+    return product
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i = s_i φ''(z_i + b; y_i)."""
+    wide_vectors()
+    loss_curvatures(loss, z, b, y, s, out)
+
+
+@kernel
+def add_rows(rows: Any, factors: Any, out: Any) -> None:
+    _rows.rows_add(rows, factors, 0, factors.size, out)
+
+
+@kernel
+def _narrow_derivatives(
+    X: Any, loss: Any, z: Any, b: float, y: Any, s: Any, plain: bool, out: Any, gradient: Any, total: Any
+) -> None:
+    """`derivatives` of dense rows with few columns; `plain` says that every s φ'' is 1."""
+    wide_vectors()
+    n, d = X.shape
+    intercept = gradient.size > d
+    per_block = max(1, _NARROW_BYTES // (8 * d))
+    scaled, product, row = np.empty((per_block, d)), np.empty((d, d)), np.empty(d)
+    for first in range(0, n, per_block):
+        last = min(first + per_block, n)
+        block, part = X[first:last], out[first:last]
+        loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], part)
+        np.dot(part, block, row)
+        gradient[:d] += row
+        if intercept:
+            gradient[d] += part.sum()
+        if plain:
+            part[:] = 1.0
+            np.dot(block.T, block, product)
+            total[:d, :d] += product
+            if intercept:
+                _add_constant_column(block, part, row, total)
+        else:
+            loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part)
+            _add_narrow_block(block, part, scaled[: last - first], product, row, total)
+
+
+@kernel
+def _narrow_curvatures(X: Any, curvatures: Any, total: Any) -> None:
+    """total += Σ c_i x_i x_iᵀ of dense rows with few columns."""
+    n, d = X.shape
+    per_block = max(1, _NARROW_BYTES // (8 * d))
+    scaled, product, row = np.empty((per_block, d)), np.empty((d, d)), np.empty(d)
+    for first in range(0, n, per_block):
+        last = min(first + per_block, n)
+        _add_narrow_block(X[first:last], curvatures[first:last], scaled[: last - first], product, row, total)
+
+
+@device
+def _add_narrow_block(block: Any, curvatures: Any, scaled: Any, product: Any, row: Any, total: Any) -> None:
+    """total += blockᵀ diag(curvatures) block; the others are scratch."""
+    d = block.shape[1]
+    for i in range(curvatures.size):
+        for j in range(d):
+            scaled[i, j] = curvatures[i] * block[i, j]
+    np.dot(block.T, scaled, product)
+    total[:d, :d] += product
+    if total.shape[0] > d:
+        _add_constant_column(block, curvatures, row, total)
+
+
+@device
+def _add_constant_column(block: Any, curvatures: Any, row: Any, total: Any) -> None:
+    """The last column of the sum, where each x_i ends in a 1."""
+    d = block.shape[1]
+    np.dot(curvatures, block, row)
+    total[:d, d] += row
+    total[d, d] += curvatures.sum()
+
+
+@kernel
+def _scaled_rows(rows: Any, curvatures: Any, first: int, count: int, block: Any) -> int:
+    """Those of `count` rows from `first` on whose curvature is not zero, times its root; return how many there are."""
+    used = 0
+    for i in range(first, first + count):
+        if curvatures[i] > 0.0:
+            block[used] = 0.0
+            _rows.row_add(rows, i, np.sqrt(curvatures[i]), block[used])
+            used += 1
+    return used
+
+
+@kernel
+def _add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
+    """hessian += Σ curvature_i x_i x_iᵀ, upper triangle: row j of x_i adds x_ij x_i to row j of the matrix.
+
+    The indices of a row are sorted, so that only the entries from j on are needed.
+    """
+    for i in range(curvatures.size):
+        if curvatures[i] > 0.0:
+            _rows.row_outer_add(rows, i, curvatures[i], hessian)
+
+
+@kernel
+def hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, out: Any) -> None:
+    """out += (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
+    constant = vector[-1] if intercept else 0.0
+    total = 0.0
+    for i in range(curvatures.size):
+        if curvatures[i] > 0.0:
+            factor = curvatures[i] / n * (_rows.row_dot(rows, i, vector) + constant)
+            _rows.row_add(rows, i, factor, out)
+            total += factor
+    if intercept:
+        out[-1] += total
+
+
+@kernel
+def hessian_diagonal(rows: Any, curvatures: Any, intercept: bool, lam: float, n: int, out: Any) -> None:
+    """out = the diagonal of the Hessian, without zeros."""
+    out[:] = 0.0
+    total = 0.0
+    for i in range(curvatures.size):
+        if curvatures[i] > 0.0:
+            _rows.row_add_squares(rows, i, curvatures[i] / n, out)
+            total += curvatures[i] / n
+    if intercept:
+        out[-1] = total
+    out[:] += lam

@@ -24,6 +24,7 @@ from ..sampling.adaptive import lemma_scales
 from ..sampling.permutation import shuffle
 from ..team import Part
 from ..vector_math import wide_vectors
+from .base import RandomNumbers
 from .exact_steps import ExactSteps
 from .newton import misfit
 
@@ -37,7 +38,7 @@ class Adaptive(ExactSteps):
     name = "adaptive"
     exactly = False
 
-    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+    def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
         _, self.c = lemma_scales(problem, self.extra)
         self.shares = np.empty(problem.n)

@@ -27,7 +27,7 @@ from ..rows import Rows, as_rows, margins_into, row_add, row_dot, row_value
 from ..sampling import lemma_scales
 from ..sampling.sum_tree import build, draw, new_tree, refresh
 from ..vector_math import wide_vectors
-from .base import Solver
+from .base import RandomNumbers, Solver
 
 _ENTRIES_PER_CALL = 1 << 25
 
@@ -41,7 +41,7 @@ class AdfSdca(Solver):
 
     name = "adfsdca"
 
-    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+    def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
         self.columns: Rows
         self.aim: tuple[Any, ...]  # x_i as `_aim_at` leaves it for `_spread`

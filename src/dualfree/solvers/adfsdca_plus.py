@@ -19,7 +19,7 @@ from ..problem import Problem
 from ..rows import row_add, row_dot
 from ..sampling.adaptive import lemma_pair, potential_scales
 from ..sampling.sum_tree import build, draw, new_tree, refresh
-from .base import Solver
+from .base import RandomNumbers, Solver
 
 _STEPS = {"safe": 0, "exact": 1, "paper": 2}
 _SAFE, _EXACT = 0, 1
@@ -33,7 +33,7 @@ class AdfSdcaPlus(Solver):
     instead = 'Use step="safe" or step="exact": the ratio θ/p_i of the printed algorithm divides by a stale p_i.'
 
     def __init__(
-        self, problem: Problem, rng: np.random.Generator, *, shrink: float = 10.0, step: str | None = None
+        self, problem: Problem, rng: RandomNumbers, *, shrink: float = 10.0, step: str | None = None
     ) -> None:
         super().__init__(problem, rng)
         self.shrink = real_number("shrink", shrink, low=1.0)

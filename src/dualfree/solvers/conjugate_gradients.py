@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import least_squares
 from .._checks import Array
 from ..losses import Squared
 from ..problem import Problem
@@ -37,6 +38,7 @@ class ConjugateGradients(Solver):
         super().start(alpha, intercept)
         problem, d = self.problem, self.problem.d
         size = d + problem.fit_intercept
+        self.dual_follows = least_squares.suits(problem)
         self.point = np.zeros(size)
         self.point[:d] = self.w if self.given_w is None else self.given_w
         self.w = self.point[:d]
@@ -86,5 +88,6 @@ class ConjugateGradients(Solver):
 
     def candidate(self) -> tuple[Array, Array | None, float | None]:
         """Return (α, w, b)."""
-        self._set_dual()
+        if not self.dual_follows:
+            self._set_dual()
         return self.alpha, self.w, None

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .._jit import kernel
 from ..losses.calls import residual
 from ..problem import Problem
 from ..rows import row_add, row_dot
 from ..sampling import smallest_safe_ratio
-from .base import Solver
+from .base import RandomNumbers, Solver
 
 
 class DfSdca(Solver):
@@ -23,7 +21,7 @@ class DfSdca(Solver):
 
     name = "dfsdca"
 
-    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+    def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
         self.ratio = smallest_safe_ratio(problem, self.extra)
 

@@ -42,6 +42,8 @@ _AT_ROUNDING = 1e-13
 _LONGEST_WAIT = 10
 _GAP_EXPONENT = 0.75
 _LOOSE = 0.02  # of P(0): a tolerance that one epoch may meet
+# How quickly the dual's gains must fall for the first certificate to wait; about how large the gap is, relative to the dual's.
+_QUICK, _PER_DUAL_GAP = 0.25, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class Run:
         self.seconds = self.evaluation_seconds = 0.0
         self.epoch = self.due = 0
         self.activity: float | None = None  # the solver's at the last evaluation
+        self.gain: float | None = None  # the same after the last epoch, until the first evaluation
         self.optimism = 1.0  # by how much its own estimate of the gap was too small there
         self.trace = Trace()
         self.best: _Point | None = None
@@ -195,7 +198,7 @@ class Run:
         problem = self.problem
         alpha, w, b = self.given or self.solver.candidate()
         feasible, weights = self.spare
-        if self.epoch == 0 and not alpha.any() and problem.loss.builtin_id is not None:
+        if self.epoch == 0 and self.given is None and problem.loss.builtin_id is not None:
             feasible[:], weights[:] = 0.0, 0.0
             b = 0.0
             if problem.fit_intercept:
@@ -342,9 +345,8 @@ class Run:
         """Whether the estimate says that tol is met; without one, whether the epoch has come that the last gaps foretold."""
         if self.evaluate_every is not None:
             return self.epoch >= self.due
-        if self.solver.activity is not None and self.solver.gap_estimate is None and self.epoch <= 2:
-            # the first epochs are too unlike each other to learn a scale from; the first one alone rarely goes far enough
-            return self.epoch == 2 or self.target >= _LOOSE * self.problem.at_zero
+        if self.solver.activity is not None and self.solver.gap_estimate is None and len(self.trace) == 1:
+            return self._first_is_due(self.solver.activity)
         estimate = self._estimate()
         if estimate is None:
             return self.epoch >= self.due
@@ -361,6 +363,18 @@ class Run:
             estimate = self.trace[-1].gap * (estimate / self.trace[-1].gap) ** _GAP_EXPONENT
         self.solver.observe(estimate, self.target)
         return False
+
+    def _first_is_due(self, gain: float) -> bool:
+        """Whether to evaluate for the first time since the start: for tol's sake, or to know more of a run that is not quick.
+
+        The dual's gains in two epochs tell a ratio r, and r/(1 − r) times the last one is to come, in all; the primal is about
+        twice as far from the optimum. The first epoch alone rarely goes far enough.
+        """
+        before, self.gain = self.gain, gain
+        if before is None:
+            return self.target >= _LOOSE * self.problem.at_zero
+        quick = gain < _QUICK * before and self.epoch < _LONGEST_WAIT
+        return not quick or _PER_DUAL_GAP * gain * gain / (before - gain) <= self.target
 
     def _next_evaluation(self) -> int:
         if self.evaluate_every is not None:

@@ -14,7 +14,7 @@ from ..losses.calls import residual
 from ..problem import Problem
 from ..rows import row_add, row_dot
 from ..sampling.adaptive import lemma_pair, potential_scales, safe_ratios
-from .base import Solver
+from .base import RandomNumbers, Solver
 
 
 class Importance(Solver):
@@ -22,7 +22,7 @@ class Importance(Solver):
 
     name = "importance"
 
-    def __init__(self, problem: Problem, rng: np.random.Generator) -> None:
+    def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
         self.scales = potential_scales(problem, self.extra)
         ratios = safe_ratios(problem, self.extra)

@@ -106,7 +106,7 @@ class Newton(Solver):
         sample = self.sample or Sample(self.problem, self.rng, sample_size(self.problem))
         warm, part = sample.steps, sample.problem
         steps = Newton(part, self.rng)
-        steps.start(warm.alpha, warm.intercept)
+        steps.start(sample.alpha, warm.intercept)
         enough = max(_SAMPLE_GAP, _OVERFIT * part.d / part.n)  # what is beyond that the sample has by chance
         for _ in range(_SAMPLE_STEPS):
             steps.visit(part.n)

@@ -11,6 +11,7 @@ import numpy as np
 from .._checks import one_of
 from ..problem import Problem
 from ..sampling.permutation import shuffle
+from .base import RandomNumbers
 from .exact_steps import ExactSteps
 
 
@@ -19,7 +20,7 @@ class ProxSdca(ExactSteps):
 
     name = "prox-sdca"
 
-    def __init__(self, problem: Problem, rng: np.random.Generator, *, order: str = "permutation") -> None:
+    def __init__(self, problem: Problem, rng: RandomNumbers, *, order: str = "permutation") -> None:
         super().__init__(problem, rng)
         self.order = one_of("order", order, ("permutation", "uniform"))
         if self.order == "permutation":

@@ -8,11 +8,18 @@ they would need many more (`auto.py`).
 from __future__ import annotations
 
 import math
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from .. import rows as _rows
+from .._checks import Array
+from .._jit import kernel
 from ..losses import Squared
-from ..problem import Problem, conjugate_sum
+from ..losses.calls import loss_fenchel_young
+from ..problem import Problem
+from .base import RandomNumbers
 from .prox_sdca import Permutations
 
 # The part of the rows, the least number of them, the most entries.
@@ -27,10 +34,9 @@ class Sample:
 
     def __init__(self, problem: Problem, rng: np.random.Generator, size: int) -> None:
         stride = problem.n // size
-        chosen = np.arange(size) * stride + rng.integers(stride, size=size)
-        self.problem = part = problem.subset(chosen)
-        self.steps = Permutations(part, rng)
-        self.steps.start(np.zeros(size), 0.0)
+        self.chosen = np.arange(size) * stride + rng.integers(stride, size=size)
+        self.steps = _StepsOnSome(problem, rng, self.chosen)
+        self.steps.start(np.zeros(problem.n), 0.0)
         for _ in range(_EPOCHS):
             self.steps.begin_epoch()
             self.steps.visit(size)
@@ -39,14 +45,43 @@ class Sample:
     @property
     def gap(self) -> float:
         """About the gap that is left, Σ FY(z_i + b, α_i)/n relative to P(0), as w = w(α); infinite without a conjugate."""
-        part, steps = self.problem, self.steps
-        if not part.at_zero > 0.0:
+        problem, steps = self.steps.problem, self.steps
+        if not problem.at_zero > 0.0:
             return 0.0  # nothing to gain
-        if not part.loss.has("conjugate"):
+        if not problem.loss.has("conjugate"):
             return math.inf
-        conjugates = conjugate_sum(part.loss.compiled, part.y, part.sample_weight, steps.alpha)
-        products = 0.5 * part.lam * float(steps.w @ steps.w) + steps.intercept * float(steps.alpha.mean())
-        return (part.primal(steps.w, steps.intercept) + conjugates / part.n + products) / part.at_zero
+        rows, loss, y, s = steps.data[:4]
+        total = _fenchel_young_of(rows, loss, y, s, self.chosen, steps.alpha, steps.w, steps.intercept)
+        return float(total) / self.chosen.size / problem.at_zero
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem on these rows, which are copied."""
+        return self.steps.problem.subset(self.chosen)
+
+    @property
+    def alpha(self) -> Array:
+        """α of these rows."""
+        return self.steps.alpha[self.chosen]
+
+
+class _StepsOnSome(Permutations):
+    """Coordinate steps of the problem on some rows, without a copy of them: α of the others stays zero."""
+
+    def __init__(self, problem: Problem, rng: RandomNumbers, chosen: Array) -> None:
+        super().__init__(problem, rng)
+        self.permutation = chosen.astype(self.permutation.dtype)
+        self.scale = 1.0 / (problem.lam * chosen.size)
+
+
+@kernel
+def _fenchel_young_of(rows: Any, loss: Any, y: Any, s: Any, chosen: Any, alpha: Any, w: Any, b: float) -> float:
+    """Σ s_i FY(x_i·w + b, α_i/s_i) over the rows chosen."""
+    total = 0.0
+    for i in chosen:
+        if s[i] > 0.0:
+            total += s[i] * loss_fenchel_young(loss, _rows.row_dot(rows, i, w) + b, y[i], alpha[i] / s[i])[0]
+    return total
 
 
 def sample_size(problem: Problem) -> int:

@@ -32,9 +32,7 @@ class AdfSdcaPlus(Solver):
     needs_smooth = False
     instead = 'Use step="safe" or step="exact": the ratio θ/p_i of the printed algorithm divides by a stale p_i.'
 
-    def __init__(
-        self, problem: Problem, rng: RandomNumbers, *, shrink: float = 10.0, step: str | None = None
-    ) -> None:
+    def __init__(self, problem: Problem, rng: RandomNumbers, *, shrink: float = 10.0, step: str | None = None) -> None:
         super().__init__(problem, rng)
         self.shrink = real_number("shrink", shrink, low=1.0)
         if step is None:

@@ -194,10 +194,12 @@ class Newton(Solver):
         else:
             t = _root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
         self.w += t * step_w
-        terms = sum(self.team.each(lambda part: _move_along(*there(part, t))))
+        found = self.team.each(lambda part: _move_along(*there(part, t), part.problem.row_norms_squared))
+        terms, cut = (sum(values) for values in zip(*found, strict=True))
         self.intercept += t * step_b
-        # a step that was cut short, or a direction that is not exact, leaves this much of λ (w⁺ − w(α⁺))
-        left = float(np.linalg.norm((1.0 - t) * gradient - t * self.unsolved))
+        # a step that was cut short, a direction that is not exact, or an α⁺ that was moved into its domain leaves about this
+        # much of λ (w⁺ − w(α⁺))
+        left = float(np.linalg.norm((1.0 - t) * gradient - t * self.unsolved)) + float(np.sqrt(cut)) / n
         self.gap_estimate = terms / n + left * left / (2.0 * lam)
 
     def end_epoch(self) -> None:
@@ -294,12 +296,17 @@ def misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
 
 
 @kernel
-def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
-    """z += t along and along ← α⁺, the linearised dual point inside its domain; return about Σ FY(z⁺, α⁺)."""
+def _move_along(
+    loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any, v: Any
+) -> tuple[float, float]:
+    """z += t along and along ← α⁺, the linearised dual point inside its domain.
+
+    Return about Σ FY(z⁺, α⁺), and Σ (c_i ‖x_i‖)², c_i being what the domain cut off α⁺_i.
+    """
     wide_vectors()
     slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
     limited = not unlimited(loss)
-    total = 0.0
+    total, cut = 0.0, 0.0
     for first in range(0, z.size, _AT_A_TIME):
         last = min(first + _AT_A_TIME, z.size)
         size = last - first
@@ -316,8 +323,10 @@ def _move_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float
         total += left
         for k in range(size if limited else 0):
             low, high = bounds(loss, y_part[k], s_part[k])
-            dual[k] = min(high, max(low, dual[k]))
+            inside = min(high, max(low, dual[k]))
+            cut += (dual[k] - inside) * (dual[k] - inside) * v[first + k]
+            dual[k] = inside
         for k in range(size if flat else 0):
             if curvatures[k] == 0.0 and s_part[k] > 0.0:
                 total += s_part[k] * loss_fenchel_young(loss, z_part[k] + here, y_part[k], dual[k] / s_part[k])[0]
-    return total
+    return total, cut

@@ -53,9 +53,9 @@ _TINY = 1e-200  # a quotient by it does not overflow
 # How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
 _OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 _CG_STEPS = 500
-# The most steps on the part of the rows to begin with, and how exactly.
-_SAMPLE_STEPS, _SAMPLE_GAP = 12, 1e-3
-_OVERFIT = 0.2
+# The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
+# d/n of P(0); a step that expects to gain less than this part of that is the last one.
+_SAMPLE_STEPS, _BY_CHANCE = 12, 0.2
 
 
 class Newton(Solver):
@@ -64,6 +64,9 @@ class Newton(Solver):
     name = "newton"
     needs_convex = True
     trusts_dual = True
+    decrement: float = np.inf
+    """What the last step was to gain of P by its quadratic model."""
+
     sample: Sample | None = None
     """The rows to begin with, where they have been looked at already."""
 
@@ -107,10 +110,10 @@ class Newton(Solver):
         warm, part = sample.steps, sample.problem
         steps = Newton(part, self.rng)
         steps.start(sample.alpha, warm.intercept)
-        enough = max(_SAMPLE_GAP, _OVERFIT * part.d / part.n)  # what is beyond that the sample has by chance
+        enough = _BY_CHANCE * part.d / part.n * part.at_zero
         for _ in range(_SAMPLE_STEPS):
             steps.visit(part.n)
-            if steps.gap_estimate is None or not steps.gap_estimate > enough * part.at_zero:
+            if not steps.decrement > enough:
                 break
         self.rows_touched += steps.rows_touched + (warm.rows_touched if self.sample is None else 0.0)
         self.sample = None  # its rows are copies
@@ -150,8 +153,10 @@ class Newton(Solver):
         if direct and isinstance(problem.loss, Squared) and not self.w.any():
             self._arrive(step_w, step_b)
         else:
+            slope = float(gradient @ direction)
+            self.decrement = -0.5 * slope
             self.team.margins_into(step_w, self.alpha)
-            self._move(gradient, step_w, step_b, float(gradient @ direction))
+            self._move(gradient, step_w, step_b, slope)
         self.rows_touched += 4 * n
 
     def _arrive(self, step_w: Array, step_b: float) -> None:

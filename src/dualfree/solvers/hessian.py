@@ -21,6 +21,7 @@ from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem, slopes_into
 from ..team import Part, Team
 from ..vector_math import wide_vectors
+from .symmetric_product import add_square
 
 _BLOCK_BYTES = 1 << 18
 # Up to so many columns of dense rows, products of small blocks are called from compiled code: such a block stays in the
@@ -63,9 +64,7 @@ def _is_narrow(problem: Problem) -> bool:
 # --- forming it -------------------------------------------------------------------------------------------------------
 
 
-def derivatives(
-    problem: Problem, margins: Array, b: float, out: Array, with_hessian: bool, in_threads: bool = False
-) -> tuple[Array, Array]:
+def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hessian: bool) -> tuple[Array, Array]:
     """Return Σ s φ' x and Σ s φ'' x xᵀ (empty unless asked for); with an intercept x ends in a 1. `out` is left with s φ''."""
     d, loss, y, s = problem.d, problem.loss.compiled, problem.y, problem.sample_weight
     gradient = np.zeros(d + problem.fit_intercept)
@@ -80,7 +79,7 @@ def derivatives(
     if problem.fit_intercept:
         gradient[d] = out.sum()
     curvatures_into(loss, margins, b, y, s, out)
-    return gradient, curvature_sum(problem, out, in_threads) if with_hessian else np.empty(0)
+    return gradient, curvature_sum(problem, out) if with_hessian else np.empty(0)
 
 
 def _in_double(problem: Problem) -> Iterator[tuple[slice, Array]]:
@@ -92,7 +91,7 @@ def _in_double(problem: Problem) -> Iterator[tuple[slice, Array]]:
         yield part, X[part].astype(np.float64, copy=False)
 
 
-def curvature_sum(problem: Problem, curvatures: Array, in_threads: bool = False) -> Array:
+def curvature_sum(problem: Problem, curvatures: Array) -> Array:
     """Return Σ c_i x_i x_iᵀ; with an intercept each x_i ends in a 1."""
     d = problem.d
     size = d + 1 if problem.fit_intercept else d
@@ -102,7 +101,7 @@ def curvature_sum(problem: Problem, curvatures: Array, in_threads: bool = False)
             _narrow_curvatures(block, curvatures[part], total)
         return total
     if _by_blas(problem):
-        _add_blocks(problem, curvatures, total[:d, :d], in_threads)
+        _add_blocks(problem, curvatures, total[:d, :d])
     else:
         _add_outer_products(problem.rows, curvatures, total)
     if problem.fit_intercept:
@@ -113,7 +112,7 @@ def curvature_sum(problem: Problem, curvatures: Array, in_threads: bool = False)
     return total
 
 
-def _add_blocks(problem: Problem, curvatures: Array, hessian: Array, in_threads: bool) -> None:
+def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
     """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
     n, d = problem.n, problem.d
     total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
@@ -121,18 +120,8 @@ def _add_blocks(problem: Problem, curvatures: Array, hessian: Array, in_threads:
     block = np.empty((min(per_block, n), d))
     for first in range(0, n, per_block):
         used = _scaled_rows(problem.rows, curvatures, first, min(per_block, n - first), block)
-        _add_square(block[:used], total, in_threads)
+        add_square(block[:used], total)
     hessian += total.T
-
-
-def _add_square(block: Array, total: Array, in_threads: bool) -> None:
-    """total += blockᵀ block, its lower triangle at least."""
-    if in_threads:
-        # a little slower, but numpy lets go of the interpreter's lock, which scipy keeps
-        rows_first = total.T  # the product is symmetric; in this order both lie in memory alike
-        rows_first += block.T @ block
-    else:
-        scipy.linalg.blas.dsyrk(1.0, block.T, beta=1.0, c=total, lower=1, overwrite_c=1)
 
 
 def sum_in_order(parts: list[Array]) -> Array:

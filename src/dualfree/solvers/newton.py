@@ -137,9 +137,7 @@ class Newton(Solver):
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
         direct = self.direct(problem)
         found = self.team.each(
-            lambda part: derivatives(
-                part.problem, self.margins[part.where], b, self.alpha[part.where], direct, self.team.size > 1
-            )
+            lambda part: derivatives(part.problem, self.margins[part.where], b, self.alpha[part.where], direct)
         )
         gradient = sum_in_order([vector for vector, _ in found]) / n
         gradient[:d] += problem.lam * self.w
@@ -233,7 +231,7 @@ class Newton(Solver):
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
-        parts = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where], self.team.size > 1))
+        parts = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where]))
         return regularised(sum_in_order(parts), self.problem)
 
 

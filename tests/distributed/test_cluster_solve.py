@@ -107,7 +107,7 @@ def test_one_partition_is_solved_in_one_request(client: Client, monkeypatch: pyt
 @pytest.mark.parametrize("passes", [2, 0.25])
 def test_rounds_alone_converge(client: Client, monkeypatch: pytest.MonkeyPatch, passes: float) -> None:
     """Where Newton's method does not apply (d too large), CoCoA+ has to arrive by itself."""
-    monkeypatch.setattr("dualfree.solvers.newton._HESSIAN_BYTES", 0)
+    monkeypatch.setattr("dualfree.solvers.hessian._HESSIAN_BYTES", 0)
     problem = make_problem("squared_hinge", n=200, d=30, lam=0.05, fit_intercept=True, weights="random", form="csr64")
     parts = partitions_of(problem, 4)
     result = solve(parts, client=client, tol=1e-5, local_passes=passes, **options_of(problem))

@@ -69,7 +69,7 @@ class At:
 
 def without_newton(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep the fit in rounds, where there is an α to lose."""
-    monkeypatch.setattr("dualfree.solvers.newton._HESSIAN_BYTES", 0)
+    monkeypatch.setattr("dualfree.solvers.hessian._HESSIAN_BYTES", 0)
 
 
 def kill(client: Any, count: int = 1) -> None:

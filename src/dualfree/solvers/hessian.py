@@ -23,6 +23,8 @@ from ..team import Part, Team
 from ..vector_math import wide_vectors
 from .symmetric_product import add_square
 
+# The Hessian may take this many bytes; d up to 2047.
+_HESSIAN_BYTES = 1 << 25
 _BLOCK_BYTES = 1 << 18
 # Up to so many columns of dense rows, products of small blocks are called from compiled code: such a block stays in the
 # first-level cache for all that is done with it. More columns pay for a symmetric product on larger blocks.
@@ -35,8 +37,8 @@ _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 
 
 def fits(problem: Shape) -> bool:
-    """Whether the Hessian takes at most 32 MB: d up to 2048."""
-    return 8 * (problem.d + 1) ** 2 <= 1 << 25
+    """Whether the Hessian fits in memory."""
+    return 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
 
 
 def cost(problem: Problem) -> float:

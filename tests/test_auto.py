@@ -11,10 +11,11 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import make_problem
+from problems import SMOOTH, make_problem
 
 import dualfree as df
 from dualfree.losses import builtin
+from dualfree.row_sums import residuals_at_zero
 from dualfree.sampling.permutation import shuffle
 from dualfree.solvers.adaptive import Adaptive, _share_out
 from dualfree.solvers.conjugate_gradients import ConjugateGradients
@@ -251,3 +252,49 @@ def test_the_logarithm_is_right_to_two_units() -> None:
         for value, log in zip(x, found, strict=True):
             right = mp.log(mp.mpf(float(value)))
             assert abs(mp.mpf(float(log)) - right) <= abs(right) * mp.mpf(2) ** -51
+
+
+def test_the_first_certificate_waits_where_the_dual_gains_fall_quickly() -> None:
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(6000, 3000, density=0.01, random_state=0, format="csr")
+    y = np.sign(rng.normal(size=6000))
+    easy, hard = (df.Problem(X, y, loss="squared_hinge", lam=lam_n / 6000) for lam_n in (100.0, 0.001))
+    quick, slow = (df.solve(problem, tol=1e-7, random_state=0) for problem in (easy, hard))
+    assert quick.trace[1].epoch > 2
+    assert len(quick.trace) <= 3  # one certificate, or two, besides the start
+    assert slow.trace[1].epoch == 2
+
+
+def test_what_the_domain_cuts_off_is_in_newtons_estimate() -> None:
+    # nearly separable rows, a small penalty: linearised dual points leave their domain by far
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 6))
+    problem = df.Problem(X, X[:, 0] + 0.05 * rng.normal(size=4000) > 0, loss="logistic", lam=1e-7)
+    result = df.solve(problem, tol=1e-2, random_state=0)
+    assert result.trace[-1].phase == "newton"
+    assert len(result.trace) <= 3
+    steps = Newton(problem, np.random.default_rng(0))
+    steps.start(np.zeros(problem.n), 0.0)
+    steps.begins_on_sample = False
+    for _ in range(6):
+        steps.visit(problem.n)
+        gap = df.certify(problem, steps.w, alpha=steps.alpha).gap
+        assert steps.gap_estimate > 0.01 * min(gap, problem.at_zero)
+
+
+def test_random_numbers_are_drawn_only_where_they_are_needed() -> None:
+    rng = np.random.default_rng(0)
+    before = rng.bit_generator.state
+    df.solve(make_problem("squared"), random_state=rng)
+    assert rng.bit_generator.state == before
+    df.solve(make_problem("squared"), "prox-sdca", random_state=rng)
+    assert rng.bit_generator.state != before
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_residuals_at_zero(loss: str) -> None:
+    problem = make_problem(loss, n=333, weights="random")
+    kappa = np.abs(problem.residuals(np.zeros(problem.d), np.zeros(problem.n), 0.2))
+    some, largest = residuals_at_zero(problem.loss.compiled, 0.2, problem.y, problem.sample_weight, 7)
+    assert largest == pytest.approx(kappa.max(), rel=1e-14)
+    assert np.allclose(some, kappa[::7], rtol=1e-14)

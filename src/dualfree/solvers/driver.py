@@ -149,7 +149,7 @@ class Run:
 
     def begin(self, alpha: Array, intercept: float, w: Array | None = None) -> None:
         """Take the starting point and evaluate it."""
-        if alpha.any():  # a solver may move at once; the point given is certified as it is
+        if w is not None or alpha.any():  # a solver may move at once; the point given is certified as it is
             self.given = alpha.copy(), w, None if w is None else intercept
         self.solver.given_w = w
         self.solver.start(alpha, intercept)

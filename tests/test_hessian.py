@@ -1,0 +1,79 @@
+"""The Hessian and the gradient of P, formed in every way, against their definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import FORMS, SMOOTH, WEIGHTS, dense, make_problem
+
+import dualfree as df
+from dualfree.losses import builtin
+from dualfree.solvers import hessian
+from dualfree.solvers.hessian import curvature_sum, derivatives, regularised, solve_positive
+from dualfree.solvers.symmetric_product import add_square
+
+
+def by_definition(problem: df.Problem, z: np.ndarray, b: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    X = dense(problem).astype(float)
+    if problem.fit_intercept:
+        X = np.column_stack([X, np.ones(problem.n)])
+    loss, y, s = problem.loss, problem.y, problem.sample_weight
+    slopes = s * np.array([builtin.derivative(*loss.compiled, zi + b, yi) for zi, yi in zip(z, y, strict=True)])
+    curvatures = s * np.array([builtin.curvature(*loss.compiled, zi + b, yi) for zi, yi in zip(z, y, strict=True)])
+    return slopes @ X, (X.T * curvatures) @ X, curvatures
+
+
+@pytest.mark.parametrize("narrow", [0, 48])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize("weights", WEIGHTS[:3])
+def test_derivatives(
+    loss: str, form: str, fit_intercept: bool, weights: str, narrow: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hessian, "_NARROW", narrow)
+    monkeypatch.setattr(hessian, "_BLOCK_BYTES", 8 * 6 * 100)  # several blocks
+    problem = make_problem(loss, n=900, d=6, weights=weights, form=form, fit_intercept=fit_intercept)
+    z, b = np.random.default_rng(3).normal(size=problem.n), 0.3 if fit_intercept else 0.0
+    gradient, total, curvatures = by_definition(problem, z, b)
+    out = np.empty(problem.n)
+    found, matrix = derivatives(problem, z, b, out, True)
+    upper = np.triu_indices(total.shape[0])
+    assert np.allclose(found, gradient, rtol=1e-11, atol=1e-11 * np.abs(gradient).max())
+    assert np.allclose(matrix[upper], total[upper], rtol=1e-11, atol=1e-11 * np.abs(total).max())
+    assert np.allclose(out, curvatures, rtol=1e-13, atol=0)
+    again = curvature_sum(problem, curvatures)
+    assert np.allclose(again[upper], total[upper], rtol=1e-11, atol=1e-11 * np.abs(total).max())
+
+
+def test_many_blocks_of_few_columns() -> None:
+    # more rows than one block of the compiled loop, and not a multiple of it
+    problem = make_problem("logistic", n=5001, d=2)
+    z = np.random.default_rng(3).normal(size=problem.n)
+    gradient, total, _ = by_definition(problem, z, 0.0)
+    found, matrix = derivatives(problem, z, 0.0, np.empty(problem.n), True)
+    assert np.allclose(found, gradient, rtol=1e-11)
+    assert np.allclose(np.triu(matrix), np.triu(total), rtol=1e-11)
+
+
+def test_a_matrix_that_rounding_made_indefinite_is_solved_nearly() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    X = np.column_stack([X, X[:, 0]])  # singular without the penalty
+    problem = df.Problem(X, X[:, 0], loss="squared", lam=1e-18)
+    matrix = regularised(curvature_sum(problem, np.ones(50)), problem)
+    right = X.T @ X[:, 0] / 50
+    solution = solve_positive(matrix, right)
+    assert np.allclose(X.T @ (X @ solution) / 50, right, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("case", ["order", "total", "kind"])
+def test_symmetric_products_check_what_they_are_given(case: str) -> None:
+    block, total = np.ones((3, 2)), np.zeros((2, 2), order="F")
+    if case == "order":
+        block = np.asfortranarray(block)
+    elif case == "total":
+        total = np.zeros((3, 3), order="F")
+    else:
+        block = block.astype(np.float32)
+    with pytest.raises(ValueError, match=r"^block (must be in C order|and total must hold double)"):
+        add_square(block, total)

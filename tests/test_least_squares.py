@@ -15,7 +15,10 @@ from test_certificate import assert_certificate_holds, cases
 
 import dualfree as df
 from dualfree import least_squares, team
-from dualfree.least_squares import certify_least_squares
+from dualfree.certificate import norm_of
+from dualfree.dual_domain import Balance
+from dualfree.least_squares import LeastSquaresSums, certify_least_squares
+from dualfree.row_sums import LocalSums
 from dualfree.team import Team
 
 
@@ -93,3 +96,20 @@ def test_an_overflow_is_not_certified() -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         found, _, _ = certified(problem, np.full(3, 1e200))
     assert found.gap == np.inf
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rounding_is_bounded_as_in_the_general_path(form: str) -> None:
+    problem = make_problem("squared", n=3000, d=5, form=form)
+    w = np.random.default_rng(1).normal(size=5)
+    alpha, sums, z = np.empty(problem.n), np.empty(problem.d), np.empty(problem.n)
+    with Team(problem) as one:
+        rows = LeastSquaresSums(problem, w, alpha, sums, z, one)
+    assert rows.sum_error >= problem.sum_error
+    found = rows.gap_terms()[0]
+    margins = problem.margins(w)
+    general = LocalSums(problem, norm_of(w), 0.0, alpha, Balance(0.0, 0, 1.0), margins, problem.n).gap_terms()[0]
+    assert found.fenchel_young == 0.0
+    assert found.alpha_size == pytest.approx(general.alpha_size, rel=1e-12)
+    assert found.rounding == pytest.approx(general.fenchel_young + general.rounding, rel=1e-6)
+    assert found.primal_error == pytest.approx(general.primal_error, rel=0.5)

@@ -291,10 +291,11 @@ def test_random_numbers_are_drawn_only_where_they_are_needed() -> None:
     assert rng.bit_generator.state != before
 
 
+@pytest.mark.parametrize("b", [-5.0, 0.2, 5.0])  # slopes of either sign
 @pytest.mark.parametrize("loss", SMOOTH)
-def test_residuals_at_zero(loss: str) -> None:
+def test_residuals_at_zero(loss: str, b: float) -> None:
     problem = make_problem(loss, n=333, weights="random")
-    kappa = np.abs(problem.residuals(np.zeros(problem.d), np.zeros(problem.n), 0.2))
-    some, largest = residuals_at_zero(problem.loss.compiled, 0.2, problem.y, problem.sample_weight, 7)
+    kappa = np.abs(problem.residuals(np.zeros(problem.d), np.zeros(problem.n), b))
+    some, largest = residuals_at_zero(problem.loss.compiled, b, problem.y, problem.sample_weight, 7)
     assert largest == pytest.approx(kappa.max(), rel=1e-14)
     assert np.allclose(some, kappa[::7], rtol=1e-14)

@@ -31,9 +31,9 @@ def one_blas_thread() -> Iterator[None]:
     The limit is the process's, and contexts of several threads overlap: the first one in sets it, the last one out lifts it.
     """
     with _lock:
-        _inside.append(None if _inside else [library.get_num_threads() for library in _libraries()])
-        for library in _libraries():
-            library.set_num_threads(1)
+        counts = [library.get_num_threads() for library in _libraries()]
+        _inside.append(None if _inside else counts)
+        _limit(counts, [1] * len(counts))
     try:
         yield
     finally:
@@ -41,5 +41,11 @@ def one_blas_thread() -> Iterator[None]:
             before = _inside[0]
             _inside.pop()
             if not _inside:
-                for library, count in zip(_libraries(), before, strict=True):
-                    library.set_num_threads(count)
+                _limit([1] * len(before), before)
+
+
+def _limit(before: list[int], after: list[int]) -> None:
+    """Change the numbers of threads that are to change; most often none is."""
+    for library, old, new in zip(_libraries(), before, after, strict=True):
+        if old != new:
+            library.set_num_threads(new)

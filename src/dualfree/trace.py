@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -110,5 +111,5 @@ def quantile_step(n: int) -> int:
 def quantiles_of(some: Array, largest: float) -> tuple[float, ...]:
     """Return the quantiles of |κ|, given that of some rows and the largest of all."""
     in_order = np.sort(some)
-    ranks = [min(some.size - 1, int(np.ceil(q * some.size)) - 1) for q in QUANTILES[:-1]]
+    ranks = [min(some.size - 1, math.ceil(q * some.size) - 1) for q in QUANTILES[:-1]]
     return (*(float(in_order[rank]) for rank in ranks), largest)

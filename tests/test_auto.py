@@ -121,18 +121,19 @@ def test_the_gap_of_a_sample_is_its_gap() -> None:
     for fit_intercept in (False, True):
         problem = make_problem("logistic", n=800, d=5, lam=0.01, weights="random", fit_intercept=fit_intercept)
         sample = Sample(problem, np.random.default_rng(0), 100)
-        part, steps = sample.problem, sample.steps
+        part, steps = problem.subset(sample.chosen), sample.steps
+        alpha = steps.alpha[sample.chosen]
         assert part.n == 100
         z = part.margins(steps.w) + steps.intercept
         values = [part.loss(zi, yi) for zi, yi in zip(z, part.y, strict=True)]
         conjugates = [
-            part.loss.conjugate(a / s, yi) for a, s, yi in zip(sample.alpha, part.sample_weight, part.y, strict=True)
+            part.loss.conjugate(a / s, yi) for a, s, yi in zip(alpha, part.sample_weight, part.y, strict=True)
         ]
-        terms = part.sample_weight * (np.array(values) + np.array(conjugates)) + sample.alpha * z
+        terms = part.sample_weight * (np.array(values) + np.array(conjugates)) + alpha * z
         assert sample.gap == pytest.approx(terms.mean() / problem.at_zero, rel=1e-9)
         # the steps were those of the problem on these rows: w is w(α) there, and the other rows took no part
-        assert np.allclose(steps.w, part.weights_of(sample.alpha), rtol=0, atol=1e-12)
-        assert np.count_nonzero(steps.alpha) == np.count_nonzero(sample.alpha) > 90
+        assert np.allclose(steps.w, part.weights_of(alpha), rtol=0, atol=1e-12)
+        assert np.count_nonzero(steps.alpha) == np.count_nonzero(alpha) > 90
 
 
 def test_two_epochs_on_a_part_of_the_rows_choose_the_method() -> None:

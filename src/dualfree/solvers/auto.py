@@ -34,14 +34,14 @@ from .importance import Importance
 from .interior_point import InteriorPoint
 from .newton import Newton
 from .prox_sdca import Permutations
-from .sample import Sample, sample_size
+from .sample import Sample, look_size
 
 # How many steps each second-order method is expected to need from where it begins, and how many passes are many.
 _NEWTON_STEPS, _INTERIOR_STEPS, _INTERIOR_PATIENCE = 4, 20, 6
 _STEPS_TO_SETTLE = 10  # with flat parts, until it is known which rows are on them
 _FEW_EPOCHS = 8
 _CLEARLY = (0.6, 2.5)  # Newton steps to epochs, by the predictions below: what is outside needs no second look
-_HARD = 0.08  # the part of the gap that two epochs leave on a part of the rows
+_HARD = 0.07  # the part of the gap that two epochs leave on a part of the rows
 _MANY_PASSES = 5
 _FAST = 1.2  # log of what a pass divides the gap by; adaptive visits would not do better
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
@@ -139,7 +139,7 @@ class Auto(Solver):
             return
         if not _CLEARLY[0] < self._newton_to_permutations < _CLEARLY[1]:
             return
-        sample = Sample(problem, rng, sample_size(problem))
+        sample = Sample(problem, rng, look_size(problem))
         self.rows_touched += sample.steps.rows_touched
         if sample.gap > _HARD:
             self.active = Newton(problem, rng)

@@ -44,7 +44,7 @@ from .hessian import (
     sum_in_order,
 )
 from .linear_cg import LinearCg
-from .sample import Sample, sample_size, tells_weights
+from .sample import Sample, drawn_evenly, look_size, sample_size, tells_weights
 
 # Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
 _AT_A_TIME = 256
@@ -68,7 +68,7 @@ class Newton(Solver):
     """What the last step was to gain of P by its quadratic model."""
 
     sample: Sample | None = None
-    """The rows to begin with, where they have been looked at already."""
+    """A look at some rows, where it has been taken already."""
 
     @staticmethod
     def suits(problem: Shape) -> bool:
@@ -106,17 +106,19 @@ class Newton(Solver):
 
         Early steps far from the optimum need no exact derivatives. A few on an eighth of the rows leave two or three on all.
         """
-        sample = self.sample or Sample(self.problem, self.rng, sample_size(self.problem))
-        warm, part = sample.steps, sample.problem
+        problem = self.problem
+        looked = self.sample or Sample(problem, self.rng, look_size(problem))
+        part = problem.subset(drawn_evenly(problem.n, sample_size(problem), self.rng))
         steps = Newton(part, self.rng)
-        steps.start(sample.alpha, warm.intercept)
+        steps.given_w = looked.steps.w
+        steps.start(np.zeros(part.n), looked.steps.intercept)
         enough = _BY_CHANCE * part.d / part.n * part.at_zero
         for _ in range(_SAMPLE_STEPS):
             steps.visit(part.n)
             if not steps.decrement > enough:
                 break
-        self.rows_touched += steps.rows_touched + (warm.rows_touched if self.sample is None else 0.0)
-        self.sample = None  # its rows are copies
+        self.rows_touched += steps.rows_touched + (looked.steps.rows_touched if self.sample is None else 0.0)
+        self.sample = None  # it holds a vector of length n
         self._go_to(steps.w, steps.intercept)
 
     @property

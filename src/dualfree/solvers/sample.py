@@ -1,14 +1,13 @@
 """A part of the rows, and how far two coordinate epochs on it lead.
 
-Far from the optimum exact derivatives are wasted, so Newton's method begins on a part of the rows (`newton.py`). The same part
-says which method to begin with: where two epochs leave little of the gap, coordinate steps will do; where they leave much,
-they would need many more (`auto.py`).
+That says which method to begin with: where two epochs leave little of the gap, coordinate steps will do; where they leave much,
+they would need many more (`auto.py`). Far from the optimum exact derivatives are wasted, so Newton's method begins from the
+weights reached here, and on a part of the rows (`newton.py`).
 """
 
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,8 +32,7 @@ class Sample:
     """Rows of a problem, drawn evenly over all of them, after two epochs of coordinate steps."""
 
     def __init__(self, problem: Problem, rng: np.random.Generator, size: int) -> None:
-        stride = problem.n // size
-        self.chosen = np.arange(size) * stride + rng.integers(stride, size=size)
+        self.chosen = drawn_evenly(problem.n, size, rng)
         self.steps = _StepsOnSome(problem, rng, self.chosen)
         self.steps.start(np.zeros(problem.n), 0.0)
         for _ in range(_EPOCHS):
@@ -53,16 +51,6 @@ class Sample:
         rows, loss, y, s = steps.data[:4]
         total = _fenchel_young_of(rows, loss, y, s, self.chosen, steps.alpha, steps.w, steps.intercept)
         return float(total) / self.chosen.size / problem.at_zero
-
-    @cached_property
-    def problem(self) -> Problem:
-        """The problem on these rows, which are copied."""
-        return self.steps.problem.subset(self.chosen)
-
-    @property
-    def alpha(self) -> Array:
-        """α of these rows."""
-        return self.steps.alpha[self.chosen]
 
 
 class _StepsOnSome(Permutations):
@@ -84,8 +72,19 @@ def _fenchel_young_of(rows: Any, loss: Any, y: Any, s: Any, chosen: Any, alpha: 
     return total
 
 
+def drawn_evenly(n: int, size: int, rng: np.random.Generator) -> Array:
+    """Rows, one at random out of each of `size` groups of consecutive ones."""
+    stride = n // size
+    return np.arange(size) * stride + rng.integers(stride, size=size)
+
+
+def look_size(problem: Problem) -> int:
+    """How many rows to look at: half as many as to begin with."""
+    return max(1, min(problem.n, max(_LEAST, sample_size(problem) // 2)))
+
+
 def sample_size(problem: Problem) -> int:
-    """How many rows to look at: an eighth, or as many as say enough about d weights; at least 500 where there are so many."""
+    """How many rows to begin with: an eighth, or as many as say enough about d weights; at least 500 if there are so many."""
     size = min(problem.n, max(_LEAST, min(problem.n // _STRIDE, _MOST_PER_WEIGHT * problem.d)))
     return max(1, min(size, _ENTRIES * problem.n // max(1, problem.nnz)))
 

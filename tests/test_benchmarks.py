@@ -1,5 +1,6 @@
 """The benchmark measures what it says: suboptimality, the choice of tolerances, resuming, and every peer's scaling."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,7 +10,7 @@ import scipy.sparse
 
 pytest.importorskip("pyarrow")
 
-from benchmarks import compare, summary
+from benchmarks import compare, other_data, summary
 from benchmarks.datasets import NotComparedError, files_in, load, looks_multiclass
 from benchmarks.grid import LEVELS, Cell
 from benchmarks.ladder import Attempt, choose
@@ -339,3 +340,24 @@ def test_the_program_measures_resumes_and_sums_up(folder, capsys):
         assert (out.parent / f"results_profile_1_float64.{format}").stat().st_size > 1000
     compare.main([*arguments, "--fresh", "--lam-n", "1,0.1"])
     assert set(pd.read_parquet(out).lam_n) == {1.0, 0.1}
+
+
+def test_other_data_are_sets_that_can_be_compared(tmp_path):
+    for name, X, y in itertools.islice(other_data.sets(), 4):
+        other_data.write(tmp_path, name, X, y)
+    found = files_in(tmp_path)
+    assert set(found) == {"cancer_raw", "cancer_scaled", "digits_odd", "diabetes_raw"}
+    for name, path in found.items():
+        data = load(name, path, "float64")
+        assert data.task == ("regression" if name == "diabetes_raw" else "binary")
+        assert data.X.shape[0] == data.y.size
+
+
+def test_words_and_categories_are_as_they_say():
+    rng = np.random.default_rng(0)
+    words = other_data._words(50, 300, 20, rng)
+    assert np.allclose(np.sqrt(words.multiply(words).sum(axis=1)), 1.0)
+    categories = other_data._one_hot(40, [2, 5, 9], rng)
+    assert categories.shape == (40, 16)
+    assert np.array_equal(np.asarray(categories[:, :2].sum(axis=1)).ravel(), np.ones(40))
+    assert np.array_equal(np.asarray(categories[:, 7:].sum(axis=1)).ravel(), np.ones(40))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -21,6 +23,10 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 import dualfree as df
+from dualfree.solvers.auto import Auto
+from dualfree.solvers.base import RandomSource, Solver
+from dualfree.solvers.newton import Newton
+from dualfree.solvers.prox_sdca import Permutations, ProxSdca
 from dualfree.testing import check_solver
 
 
@@ -214,6 +220,87 @@ def test_keyboard_interrupt_returns_the_best_point(epoch: int) -> None:
     assert "Ctrl-C" in result.message
     assert result.n_epochs == epoch
     assert result.certificate.gap >= Reference(problem).suboptimality(result.w)
+
+
+class _HalfAnEpoch(ProxSdca):
+    """Ctrl-C comes after half of the first epoch."""
+
+    name = "half-an-epoch"
+
+    @property
+    def visits_per_call(self) -> int:
+        return self.problem.n // 2
+
+    def visit(self, count: int) -> None:
+        super().visit(count)
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_in_the_first_epoch_keeps_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(df.SOLVERS, "half-an-epoch", _HalfAnEpoch)
+    problem = make_problem("logistic", n=200)
+    result = df.solve(problem, "half-an-epoch", random_state=0)
+    assert result.status is df.Status.INTERRUPTED
+    assert result.certificate.gap < 0.7 * problem.at_zero
+    assert result.w.any()
+    again = df.solve(problem, "half-an-epoch", random_state=0, warm_start=result)
+    assert again.certificate.gap <= result.certificate.gap
+    assert again.trace[-1].gap < 0.7 * problem.at_zero
+
+
+def test_ctrl_c_while_auto_changes_its_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(self: Newton, alpha: np.ndarray, intercept: float) -> None:
+        alpha[:] = 7.0  # it may have begun to write
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Auto, "_first_method", lambda self: Permutations)
+    monkeypatch.setattr(Auto, "_look_at_sample", lambda self: None)
+    problem = make_problem("logistic", n=60, lam=1e-6)
+    assert "newton" in df.solve(problem, tol=1e-9, random_state=0).trace.phase
+    monkeypatch.setattr(Newton, "start", press)
+    result = df.solve(problem, tol=1e-9, random_state=0)
+    assert result.status is df.Status.INTERRUPTED
+    reference = Reference(problem)
+    assert result.certificate.gap >= reference.suboptimality(result.w)
+    assert 0.0 <= (result.alpha * problem.y).min() <= (result.alpha * problem.y).max() <= 1.0
+
+
+class _OwnNumbers(ProxSdca):
+    """A solver that draws when it is made, and keeps the generator by the usual name."""
+
+    name = "own-numbers"
+
+    def __init__(self, problem: df.Problem, rng: np.random.Generator) -> None:
+        super().__init__(problem, rng)
+        self.first = rng.permutation(problem.n)
+        self.rng = rng
+
+
+def test_solvers_get_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(df.SOLVERS, "own-numbers", _OwnNumbers)
+    assert df.solve(make_problem(), "own-numbers", random_state=0).status is df.Status.CONVERGED
+
+
+def test_auto_can_be_pickled_and_is_freed_at_once() -> None:
+    problem = make_problem("logistic")
+    copy = pickle.loads(pickle.dumps(Auto(problem, RandomSource(0))))
+    assert copy.rng.random() == np.random.default_rng(0).random()
+    assert copy.active.rng is copy.rng
+    gc.collect()
+    gc.disable()
+    try:
+        df.solve(problem, random_state=0)
+        solvers = [kept for kept in gc.get_objects() if isinstance(kept, Solver)]
+    finally:
+        gc.enable()
+    assert not [solver for solver in solvers if solver.problem is problem]
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_overflow_is_told_without_warnings() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 5))
+    problem = df.Problem(1e100 * X, X[:, 0], loss="squared", lam=1e-140)
+    assert df.solve(problem, max_epochs=30, random_state=0).status is not df.Status.CONVERGED
 
 
 _INTERRUPTED = """

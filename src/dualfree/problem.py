@@ -108,7 +108,7 @@ class Problem:
 
     def _take_weights(self, given: Any) -> None:
         self.sample_weight = _rows.borrowed(sample_weights(given, self.n))
-        self.unit_weights = given is None or bool((self.sample_weight == 1.0).all())
+        self.unit_weights = given is None
 
     def _checked_targets(self, y: Any) -> tuple[Array, Array | None]:
         if self.loss.task == "regression":

@@ -104,6 +104,14 @@ def test_one_partition_is_solved_in_one_request(client: Client, monkeypatch: pyt
     assert not begun._waiting
 
 
+@pytest.mark.parametrize("weights", ["none", "random"])
+def test_least_squares_on_one_partition(client: Client, weights: str) -> None:
+    problem = make_problem("squared", n=200, d=5, weights=weights)
+    result = solve(partitions_of(problem, 1), client=client, tol=1e-9, **options_of(problem))
+    assert result.w.tobytes() == df.solve(problem, tol=1e-9, random_state=0).w.tobytes()
+    assert_agrees(problem, result)
+
+
 @pytest.mark.parametrize("passes", [2, 0.25])
 def test_rounds_alone_converge(client: Client, monkeypatch: pytest.MonkeyPatch, passes: float) -> None:
     """Where Newton's method does not apply (d too large), CoCoA+ has to arrive by itself."""

@@ -38,6 +38,7 @@ class LocalProblem(Problem):
         given = block.sample_weight
         weights = np.ones(self.n) if given is None else non_negative_vector("sample_weight", given, self.n)
         self.sample_weight = _rows.borrowed(weights)
+        self.unit_weights = given is None
         self.bound = False
 
     def _checked_labels(self, y: Any) -> Array:

@@ -15,7 +15,7 @@ from ..team import Team
 from .adfsdca import AdfSdca
 from .adfsdca_plus import AdfSdcaPlus
 from .auto import Auto
-from .base import Solver
+from .base import RandomSource, Solver
 from .dfsdca import DfSdca
 from .driver import Run, State
 from .importance import Importance
@@ -106,8 +106,9 @@ def solve(
         )
     kind.check(problem, solver_options)
     alpha, intercept, w = _starting_point(problem, warm_start)
-    random_state = _checked_seed(random_state)
-    instance = kind(problem, lambda: np.random.default_rng(random_state), **solver_options)
+    seed = _checked_seed(random_state)
+    rng: Any = RandomSource(seed) if kind is Auto else np.random.default_rng(seed)
+    instance = kind(problem, rng, **solver_options)
     run = Run(
         problem,
         instance,

@@ -22,6 +22,8 @@ import math
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from .._checks import Array
 from ..losses import Logistic, Squared
 from ..problem import Problem
@@ -68,7 +70,7 @@ class Auto(Solver):
 
     def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
-        self.active: Solver = self._first_method()(problem, lambda: self.rng)
+        self.active: Solver = self._first_method()(problem, rng)
         self.phase = self.active.name
         self.history: list[tuple[float, float]] = []
         self.since = 0  # where in the history the phase began
@@ -216,15 +218,13 @@ class Auto(Solver):
 
     def _change(self, kind: type[Any], afresh: bool = False) -> None:
         """Go on with another method from the point reached; or from zero, where that point is of no use."""
-        old = self.active
-        self.active = kind(self.problem, self.rng)
-        self.active.team = self.team
-        if isinstance(self.active, ExactSteps) and isinstance(old, ExactSteps):
-            self.active.take_over(old)
-        else:
-            if afresh:
-                old.alpha[:] = 0.0
-            self.active.start(old.alpha, 0.0 if afresh else old.intercept)
+        old, new = self.active, kind(self.problem, self.rng)
+        new.team = self.team
+        if isinstance(new, ExactSteps) and isinstance(old, ExactSteps):
+            new.take_over(old)
+        else:  # not with the old α itself: should Ctrl-C come now, the point is still the old one
+            new.start(np.zeros(self.problem.n) if afresh else old.alpha.copy(), 0.0 if afresh else old.intercept)
+        self.active = new
         self.phase = kind.name
         self.since = len(self.history)
 

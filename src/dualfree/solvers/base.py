@@ -35,7 +35,19 @@ _ENTRIES_PER_CALL = 1 << 24
 _DRAWS_PER_CALL = 1 << 16
 
 
-RandomNumbers: TypeAlias = np.random.Generator | Callable[[], np.random.Generator]
+class RandomSource:
+    """A generator that is made when it is first asked for: making one takes as long as a Newton step on small data."""
+
+    def __init__(self, seed: int | np.random.Generator | None) -> None:
+        self.seed = seed
+
+    @cached_property
+    def generator(self) -> np.random.Generator:
+        """The generator, one and the same for all who ask."""
+        return np.random.default_rng(self.seed)
+
+
+RandomNumbers: TypeAlias = np.random.Generator | RandomSource
 
 
 class Solver:
@@ -45,8 +57,8 @@ class Solver:
     ----------
     problem : Problem
         What to solve.
-    rng : numpy.random.Generator, or a function that makes one
-        The only source of randomness. A function is called when a random number is first needed.
+    rng : numpy.random.Generator
+        The only source of randomness. (`auto` gets a `RandomSource`.)
 
     Examples
     --------
@@ -119,7 +131,7 @@ class Solver:
     def rng(self) -> np.random.Generator:
         """The only source of randomness."""
         given = self._random_numbers
-        return given if isinstance(given, np.random.Generator) else given()
+        return given.generator if isinstance(given, RandomSource) else given
 
     @property
     def data(self) -> tuple[Any, ...]:

@@ -198,7 +198,7 @@ class Run:
         problem = self.problem
         alpha, w, b = self.given or self.solver.candidate()
         feasible, weights = self.spare
-        if self.epoch == 0 and self.given is None and problem.loss.builtin_id is not None:
+        if not self.trace and self.given is None and problem.loss.builtin_id is not None:
             feasible[:], weights[:] = 0.0, 0.0
             b = 0.0
             if problem.fit_intercept:
@@ -211,13 +211,15 @@ class Run:
             )
         elif self.given is None and self.solver.dual_follows:
             weights[:], b = self.solver.w, 0.0
-            certificate = certify_least_squares(
-                problem, weights, feasible, self.sums, self.scratch, self.z, self.target, self.solver.team
-            )
+            if not np.isfinite(weights).all():
+                return self._no_longer_finite()
+            with np.errstate(over="ignore", invalid="ignore"):
+                certificate = certify_least_squares(
+                    problem, weights, feasible, self.sums, self.scratch, self.z, self.target, self.solver.team
+                )
             quantiles = (0.0,) * len(QUANTILES)  # κ = 0
         elif not math.isfinite(alpha.min()) or not math.isfinite(alpha.max()):
-            self.evaluated = True
-            return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
+            return self._no_longer_finite()
         else:
             certificate, b = self._certify_candidate(alpha, w, b, feasible, weights)
             quantiles = residual_quantiles(self.z)
@@ -255,6 +257,10 @@ class Run:
         if outcome is None and time.perf_counter() > self.deadline:
             return Status.MAX_TIME, ""
         return outcome
+
+    def _no_longer_finite(self) -> tuple[Status, str]:
+        self.evaluated = True
+        return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
 
     def _certify_candidate(
         self, alpha: Array, w: Array | None, b: float | None, feasible: Array, weights: Array

@@ -31,7 +31,11 @@ class LinearCg:
     def step(self, times: Callable[[Array], Array]) -> None:
         """Make one step; `times` multiplies a vector by H."""
         product = times(self.search)
-        length = self.energy / float(self.search @ product)
+        bend = float(self.search @ product)
+        if not bend > 0.0:  # underflow: nothing is left to gain
+            self.energy = 0.0
+            return
+        length = self.energy / bend
         self.point += length * self.search
         self.residual -= length * product
         np.divide(self.residual, self.diagonal, out=self.scaled)

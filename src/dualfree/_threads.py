@@ -16,6 +16,9 @@ from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _inside: list[Any] = []  # one entry per context that is open; the first one holds the limits to restore
+_owed: dict[
+    int, int
+] = {}  # limits that could not be restored: some builds of OpenBLAS hear of a change in the main thread only
 
 
 @cache
@@ -32,7 +35,7 @@ def one_blas_thread() -> Iterator[None]:
     """
     with _lock:
         counts = [library.get_num_threads() for library in _libraries()]
-        _inside.append(None if _inside else counts)
+        _inside.append(None if _inside else [_owed.pop(k, count) for k, count in enumerate(counts)])
         _limit(counts, [1] * len(counts))
     try:
         yield
@@ -41,7 +44,10 @@ def one_blas_thread() -> Iterator[None]:
             before = _inside[0]
             _inside.pop()
             if not _inside:
-                _limit([1] * len(before), before)
+                _limit([library.get_num_threads() for library in _libraries()], before)
+                for k, (library, count) in enumerate(zip(_libraries(), before, strict=True)):
+                    if library.get_num_threads() != count:
+                        _owed[k] = count  # the next context that ends will try again
 
 
 def _limit(before: list[int], after: list[int]) -> None:

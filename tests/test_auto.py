@@ -17,6 +17,7 @@ import dualfree as df
 from dualfree.losses import builtin
 from dualfree.row_sums import residuals_at_zero
 from dualfree.sampling.permutation import shuffle
+from dualfree.solvers import hessian, newton
 from dualfree.solvers.adaptive import Adaptive, _share_out
 from dualfree.solvers.conjugate_gradients import ConjugateGradients
 from dualfree.solvers.newton import Newton
@@ -300,3 +301,39 @@ def test_residuals_at_zero(loss: str, b: float) -> None:
     some, largest = residuals_at_zero(problem.loss.compiled, b, problem.y, problem.sample_weight, 7)
     assert largest == pytest.approx(kappa.max(), rel=1e-14)
     assert np.allclose(some, kappa[::7], rtol=1e-14)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_a_dear_hessian_is_the_last_resort(loss: str, fit_intercept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    formed: list[int] = []
+    factorise = newton.solve_positive
+    monkeypatch.setattr(newton, "solve_positive", lambda *given: formed.append(1) or factorise(*given))
+    monkeypatch.setattr(newton, "DEAR", 0)
+    problem = make_problem(loss, n=400, d=12, lam=1e-6, fit_intercept=fit_intercept)
+    steps = Newton(problem, np.random.default_rng(0))
+    steps.start(np.zeros(problem.n), 0.0)
+    assert steps.by_products
+    for enough, expected in ((1000, False), (1, True)):
+        formed.clear()
+        steps.start(np.zeros(problem.n), 0.0)
+        steps.most_products = enough
+        for _ in range(25):
+            steps.visit(problem.n)
+        assert bool(formed) is expected
+        assert steps.by_products is not expected
+        assert df.certify(problem, steps.w, steps.intercept, steps.alpha).relative_gap < 1e-8
+
+
+def test_many_columns_in_short_rows_need_no_factorisation() -> None:
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.permuted(np.tile(np.arange(1200), (4000, 1)), axis=1)[:, :6], axis=1)
+    X = scipy.sparse.csr_matrix((np.ones(columns.size), columns.ravel(), np.arange(4001) * 6), shape=(4000, 1200))
+    target = X @ rng.normal(size=1200) + rng.normal(size=4000)
+    squared = df.Problem(X, target, loss="squared", lam=1e-4)
+    assert hessian.in_products(squared) > newton.DEAR
+    result = df.solve(squared, tol=1e-8, random_state=0)
+    assert phases(result) == ["conjugate-gradients"]
+    assert result.status is df.Status.CONVERGED
+    logistic = df.Problem(X, target > 0, loss="logistic", lam=1e-5)
+    assert df.solve(logistic, tol=1e-8, random_state=0).status is df.Status.CONVERGED

@@ -18,7 +18,8 @@ from functools import partial
 import numpy as np
 
 from .._checks import real_number
-from ..solvers.auto import PER_CUBE, PER_ENTRY, PER_ROW
+from ..solvers.auto import PER_ENTRY, PER_ROW
+from ..solvers.hessian import PER_CUBE
 from ..trace import Trace
 from . import tasks
 from .cluster import Cluster

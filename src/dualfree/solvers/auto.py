@@ -34,7 +34,7 @@ from .conjugate_gradients import ConjugateGradients
 from .exact_steps import ExactSteps
 from .importance import Importance
 from .interior_point import InteriorPoint
-from .newton import Newton
+from .newton import DEAR, Newton
 from .prox_sdca import Permutations
 from .sample import Sample, look_size
 
@@ -45,6 +45,7 @@ _FEW_EPOCHS = 8
 _CLEARLY = (0.6, 2.5)  # Newton steps to epochs, by the predictions below: what is outside needs no second look
 _HARD = 0.07  # the part of the gap that two epochs leave on a part of the rows
 _MANY_PASSES = 5
+_TRUNCATED = 20  # products of a Newton step that has no factorisation, about
 _FAST = 1.2  # log of what a pass divides the gap by; adaptive visits would not do better
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
@@ -58,7 +59,7 @@ _SETTLING = 4  # evaluations or estimates before the rate of a later phase is be
 PER_ROW, _PER_EXPONENTIAL, PER_ENTRY = 30.0, 40.0, 3.5
 _PER_ENTRY_IN_ORDER = 1.0
 _PER_SCANNED_ROW = 10.0
-_PER_STEP, _PER_STEP_ROW, PER_CUBE = 1.5e5, 25.0, 0.03
+_PER_STEP, _PER_STEP_ROW = 1.5e5, 25.0
 _PER_EPOCH = 8e4
 
 
@@ -130,9 +131,10 @@ class Auto(Solver):
         problem = self.problem
         if not problem.loss.convex:
             return Importance
-        if Newton.suits(problem) and Newton.direct(problem):
-            return Newton if self._newton_to_permutations < 1.0 else Permutations
-        return ConjugateGradients if ConjugateGradients.suits(problem) else Permutations
+        direct = Newton.suits(problem) and Newton.direct(problem)
+        if ConjugateGradients.suits(problem):
+            return Newton if direct and hessian.in_products(problem) <= DEAR else ConjugateGradients
+        return Newton if direct and self._newton_to_permutations < 1.0 else Permutations
 
     def _look_at_sample(self) -> None:
         """Where neither Newton's method nor permutations are clearly cheaper, let two epochs on a part of the rows decide."""
@@ -240,4 +242,5 @@ class Auto(Solver):
     def _newton_cost(self) -> float:
         problem = self.problem
         passes = 3.0 * _PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n
-        return passes + hessian.cost(problem) + PER_CUBE * problem.d**3 + _PER_STEP
+        system = hessian.cost(problem) + hessian.PER_CUBE * problem.d**3
+        return passes + min(system, _TRUNCATED * hessian.product_cost(problem)) + _PER_STEP

@@ -34,6 +34,9 @@ _NARROW_BYTES = 3 << 13
 _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
 _PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few columns
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
+# A factorisation, for d³; a product with the Hessian, for a stored entry (in a dense row, in a sparse one) and for a row.
+PER_CUBE = 0.015
+_PER_PRODUCT_ENTRY, _PER_PRODUCT_SPARSE_ENTRY, _PER_PRODUCT_ROW = 0.5, 1.2, 5.0
 
 
 def fits(problem: Shape) -> bool:
@@ -45,6 +48,17 @@ def cost(problem: Problem) -> float:
     """About how many nanoseconds a Hessian takes; rows where the loss is flat take no part."""
     share = 1.0 if problem.loss.builtin_id is None or isinstance(problem.loss, (Logistic, Squared)) else _CURVED_SHARE
     return share * (_dense_cost(problem) if _by_blas(problem) else _PER_PAIR * problem.pairs)
+
+
+def product_cost(problem: Problem) -> float:
+    """About how many nanoseconds a product of the Hessian with a vector takes."""
+    per_entry = _PER_PRODUCT_ENTRY if len(problem.rows) == 1 else _PER_PRODUCT_SPARSE_ENTRY
+    return per_entry * problem.nnz + _PER_PRODUCT_ROW * problem.n
+
+
+def in_products(problem: Problem) -> float:
+    """How many products take as long as the Hessian and its factorisation."""
+    return (cost(problem) + PER_CUBE * problem.d**3) / product_cost(problem)
 
 
 def _dense_cost(problem: Problem) -> float:

@@ -3,7 +3,9 @@
 The Hessian is (1/n) Σ s_i φ''(z_i) x_i x_iᵀ + λ I. Where d is small it is formed, at a cost of Σ nnz_i², and factorised
 (Cholesky, d³/3): a handful of steps end at the optimum, however badly the problem is conditioned. Where d is large the
 direction comes from conjugate gradients with the Hessian's diagonal as preconditioner, a pass over the data for each
-product, only as exactly as the step deserves (truncated Newton).
+product, only as exactly as the step deserves (truncated Newton). In between, where a factorisation fits in memory but costs as
+much as many products, conjugate gradients may spend half of that on a step; the first step for which that is not enough is
+taken with the Hessian, and so are all after it.
 
 One epoch here is one Newton step: a direction Δ, and a search for the root of the slope of P along it, which costs O(n) a
 trial because X·Δ is formed once. The intercept is one more variable, without a penalty.
@@ -53,6 +55,7 @@ _TINY = 1e-200  # a quotient by it does not overflow
 # How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
 _OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 _CG_STEPS = 500
+DEAR = 40  # products with the Hessian: where it and its factorisation cost more, they are the last resort
 # The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
 _SAMPLE_STEPS, _BY_CHANCE = 12, 0.2
@@ -88,6 +91,9 @@ class Newton(Solver):
         self.margins = np.empty(self.problem.n)
         self.first_energy = 0.0
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
+        in_products = hessians.in_products(self.problem) if self.direct(self.problem) else np.inf
+        self.by_products = in_products > DEAR
+        self.most_products = int(min(0.5 * in_products, _CG_STEPS))
         size = sample_size(self.problem)
         self.begins_on_sample = not self.w.any() and not intercept and tells_weights(self.problem, size)
         self._go_to(self.w, intercept)
@@ -137,7 +143,7 @@ class Newton(Solver):
         n, d = problem.n, problem.d
 
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
-        direct = self.direct(problem)
+        direct = not self.by_products
         found = self.team.each(
             lambda part: derivatives(part.problem, self.margins[part.where], b, self.alpha[part.where], direct)
         )
@@ -148,6 +154,8 @@ class Newton(Solver):
             direction = -solve_positive(hessian, gradient)
         else:
             direction = self._conjugate_gradients(self.alpha, gradient)
+            if not self.by_products:
+                direction = -solve_positive(self._hessian(self.alpha), gradient)
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[:d])
         if direct and isinstance(problem.loss, Squared) and not self.w.any():
@@ -223,12 +231,14 @@ class Newton(Solver):
         first = solution.energy
         self.first_energy = max(self.first_energy, first)
         enough = first * min(0.1, np.sqrt(first / self.first_energy)) ** 2 if first > 0 else 0.0
-        for _ in range(_CG_STEPS):
+        for _ in range(self.most_products):
             if not solution.energy > enough:
                 break
             solution.step(lambda vector: hessian_product(self.team, curvatures, vector))
             self.rows_touched += problem.n
         self.unsolved = solution.residual
+        if solution.energy > enough and self.direct(problem):
+            self.by_products, self.unsolved = False, 0.0  # the Hessian itself, from now on
         return solution.point
 
     def _hessian(self, curvatures: Array) -> Array:

@@ -75,6 +75,7 @@ class Auto(Solver):
         self.phase = self.active.name
         self.history: list[tuple[float, float]] = []
         self.since = 0  # where in the history the phase began
+        self.target = 0.0
         self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
     def start(self, alpha: Array, intercept: float) -> None:
@@ -163,6 +164,9 @@ class Auto(Solver):
 
     def observe(self, gap: float, target: float) -> None:
         """Extrapolate from the gaps of the last half of the run and change the method where another one is cheaper."""
+        self.target = target
+        if isinstance(self.active, Newton):
+            self.active.target = target
         if not 0.0 < gap < math.inf:
             return  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
@@ -221,7 +225,7 @@ class Auto(Solver):
     def _change(self, kind: type[Any], afresh: bool = False) -> None:
         """Go on with another method from the point reached; or from zero, where that point is of no use."""
         old, new = self.active, kind(self.problem, self.rng)
-        new.team = self.team
+        new.team, new.target = self.team, self.target
         if isinstance(new, ExactSteps) and isinstance(old, ExactSteps):
             new.take_over(old)
         else:  # not with the old α itself: should Ctrl-C come now, the point is still the old one

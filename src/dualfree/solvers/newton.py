@@ -4,8 +4,8 @@ The Hessian is (1/n) Σ s_i φ''(z_i) x_i x_iᵀ + λ I. Where d is small it is 
 (Cholesky, d³/3): a handful of steps end at the optimum, however badly the problem is conditioned. Where d is large the
 direction comes from conjugate gradients with the Hessian's diagonal as preconditioner, a pass over the data for each
 product, only as exactly as the step deserves (truncated Newton). In between, where a factorisation fits in memory but costs as
-much as many products, conjugate gradients may spend half of that on a step; the first step for which that is not enough is
-taken with the Hessian, and so are all after it.
+much as many products, conjugate gradients may spend as much on a step; the first step for which that is not enough is taken
+with the Hessian, and so are all after it.
 
 One epoch here is one Newton step: a direction Δ, and a search for the root of the slope of P along it, which costs O(n) a
 trial because X·Δ is formed once. The intercept is one more variable, without a penalty.
@@ -70,6 +70,9 @@ class Newton(Solver):
     decrement: float = np.inf
     """What the last step was to gain of P by its quadratic model."""
 
+    target: float = 0.0
+    """The gap wanted, where it is known."""
+
     sample: Sample | None = None
     """A look at some rows, where it has been taken already."""
 
@@ -93,7 +96,7 @@ class Newton(Solver):
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
         in_products = hessians.in_products(self.problem) if self.direct(self.problem) else np.inf
         self.by_products = in_products > DEAR
-        self.most_products = int(min(0.5 * in_products, _CG_STEPS))
+        self.most_products = int(min(in_products, _CG_STEPS))
         size = sample_size(self.problem)
         self.begins_on_sample = not self.w.any() and not intercept and tells_weights(self.problem, size)
         self._go_to(self.w, intercept)
@@ -231,15 +234,22 @@ class Newton(Solver):
         first = solution.energy
         self.first_energy = max(self.first_energy, first)
         enough = first * min(0.1, np.sqrt(first / self.first_energy)) ** 2 if first > 0 else 0.0
+        needed = 0.1 * 2.0 * problem.lam * self.target  # of ‖residual‖², so that it is a small part of the gap wanted
         for _ in range(self.most_products):
-            if not solution.energy > enough:
+            if self._is_solved(solution, enough, 0.01 * first, needed):
                 break
             solution.step(lambda vector: hessian_product(self.team, curvatures, vector))
             self.rows_touched += problem.n
         self.unsolved = solution.residual
-        if solution.energy > enough and self.direct(problem):
+        if self.direct(problem) and not self._is_solved(solution, enough, 0.01 * first, needed):
             self.by_products, self.unsolved = False, 0.0  # the Hessian itself, from now on
         return solution.point
+
+    @staticmethod
+    def _is_solved(solution: LinearCg, enough: float, fair: float, needed: float) -> bool:
+        """Whether the energy is low enough; or fair, and the residual as small as tol needs it."""
+        residual = solution.residual
+        return not solution.energy > enough or (solution.energy <= fair and float(residual @ residual) <= needed)
 
     def _hessian(self, curvatures: Array) -> Array:
         """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""

@@ -337,3 +337,15 @@ def test_many_columns_in_short_rows_need_no_factorisation() -> None:
     assert result.status is df.Status.CONVERGED
     logistic = df.Problem(X, target > 0, loss="logistic", lam=1e-5)
     assert df.solve(logistic, tol=1e-8, random_state=0).status is df.Status.CONVERGED
+
+
+def test_permutations_have_another_chance_before_truncated_newton() -> None:
+    # more columns than rows, none of them in common to speak of: adaptive visits are slower than permutations here
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2500))
+    problem = df.Problem(X, X[:, :50].sum(axis=1) > 0, loss="squared_hinge", lam=1 / 300)
+    result = df.solve(problem, tol=1e-8, random_state=0)
+    assert result.status is df.Status.CONVERGED
+    assert set(phases(result)) <= {"prox-sdca", "adaptive"}
+    plain = df.solve(problem, "prox-sdca", tol=1e-8, random_state=0)
+    assert result.trace[-1].passes <= 4 * plain.trace[-1].passes

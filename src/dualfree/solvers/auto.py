@@ -76,6 +76,7 @@ class Auto(Solver):
         self.history: list[tuple[float, float]] = []
         self.since = 0  # where in the history the phase began
         self.target = 0.0
+        self.returned = False  # to permutations
         self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
     def start(self, alpha: Array, intercept: float) -> None:
@@ -191,11 +192,21 @@ class Auto(Solver):
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
                 self._change(Permutations)
                 self.settled = True
+        elif self._second_order_is_cheaper(left, passes, gap) and self._may_return():
+            self._change(Permutations)
+            self.returned = True
         elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
             self._change(InteriorPoint if InteriorPoint.suits(self.problem) else Newton, afresh=self._is_far(gap))
             self.settled = isinstance(self.active, Newton) and not isinstance(self.active, InteriorPoint)
-        elif isinstance(self.active, Permutations) and left > _MANY_PASSES and rate < _FAST:
+        elif isinstance(self.active, Permutations) and left > _MANY_PASSES and rate < _FAST and not self.returned:
             self._change(Adaptive)
+
+    def _may_return(self) -> bool:
+        """Whether permutations should have another chance: adaptive visits are no gain on every problem.
+
+        Only before truncated Newton steps, which are the worst choice of the three where permutations would do.
+        """
+        return isinstance(self.active, Adaptive) and not Newton.direct(self.problem) and not self.returned
 
     def _all_digits_are_wanted(self, gap: float, target: float) -> bool:
         """Whether tol is 0 and Newton's method, the only one that gets there, can take over from a point that is near."""

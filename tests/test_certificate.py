@@ -269,7 +269,8 @@ def test_certificate_of_a_result_can_be_recomputed() -> None:
     problem = make_problem("logistic", fit_intercept=True)
     result = df.solve(problem, tol=1e-8, random_state=0)
     again = df.certify(problem, result.w, result.intercept, result.alpha)
-    assert again.gap == pytest.approx(result.certificate.gap, rel=1e-3)
+    # a solve is content with the bound that meets tol, certify takes the smaller of both
+    assert again.gap <= result.certificate.gap * (1 + 1e-3) <= 1.001e-8 * problem.at_zero
     assert again.primal == pytest.approx(problem.primal(result.w, result.intercept), rel=1e-14)
     assert again.relative_gap == again.gap / problem.at_zero
     assert again.distance_bound == pytest.approx(math.sqrt(2 * again.gap / problem.lam))

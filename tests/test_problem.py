@@ -269,3 +269,14 @@ def test_solvers_on_values_that_are_all_one(solver: str, loss: str) -> None:
     assert found.status is df.Status.CONVERGED
     best = df.solve(dense, "prox-sdca", tol=1e-11, max_epochs=20_000, random_state=1)
     assert 0.0 <= dense.primal(found.w, found.intercept) - best.certificate.dual <= 2e-9 * dense.at_zero
+
+
+@pytest.mark.parametrize("weights", ["none", "random", "zeros", "wide"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_intercept_at_zero_is_the_best_one(loss: str, weights: str) -> None:
+    problem = make_problem(loss, n=101, weights=weights, fit_intercept=True)
+    b, nothing = problem.intercept_at_zero, np.zeros(problem.d)
+    here = problem.primal(nothing, b)
+    assert problem.at_zero == pytest.approx(here, rel=1e-12)
+    for other in (b - 0.1, b + 0.1, b - 1e-4, b + 1e-4, problem.best_intercept(np.zeros(problem.n))):
+        assert here <= problem.primal(nothing, other) * (1 + 1e-12)

@@ -24,7 +24,7 @@ Constants are rounded up generously; the tests compare with arithmetic of 60 dig
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -186,6 +186,15 @@ def at_zero_weights(problem: Problem) -> Certificate:
         rounding=rounding,
         weight_norm=0.0,
     )
+
+
+def with_intercept_bound(problem: Problem, w: Array, b: float, alpha: Array, known: Certificate) -> Certificate:
+    """The certificate of a point with an intercept, and a bound on how far that is from the optimal one."""
+    if not problem.loss.convex or not math.isfinite(known.distance_bound):
+        return known
+    rows = LocalSums(problem, norm_of(w), b, alpha, Balance(0.0, 0, 1.0), problem.margins(w), problem.n)
+    bound = bound_intercept(rows, b, known.distance_bound, rows.w_norm, problem.nnz_per_row_max, problem.n)
+    return replace(known, intercept_bound=float(bound))
 
 
 def bound_gap(

@@ -221,10 +221,20 @@ class Problem:
         if self._at_zero is None and isinstance(self.loss, Squared) and not self.fit_intercept:
             self._at_zero = 0.5 * float(np.einsum("i,i,i->", self.sample_weight, self.y, self.y)) / self.n
         if self._at_zero is None:
-            z = np.zeros(self.n)
-            b = self.best_intercept(z) if self.fit_intercept else 0.0
-            self._at_zero = loss_sum(self.loss.compiled, z, b, self.y, self.sample_weight) / self.n
+            b = self.intercept_at_zero if self.fit_intercept else 0.0
+            self._at_zero = loss_sum(self.loss.compiled, np.zeros(self.n), b, self.y, self.sample_weight) / self.n
         return self._at_zero
+
+    @property
+    def intercept_at_zero(self) -> float:
+        """The best intercept for w = 0; a classification loss then has two kinds of rows only."""
+        if isinstance(self.loss, Squared):
+            return float(self.sample_weight @ self.y / self.sample_weight.sum())
+        if self.loss.task == "regression":
+            return self.best_intercept(np.zeros(self.n))
+        positive = float(self.sample_weight[self.y > 0].sum())
+        kinds = np.array([1.0, -1.0]), np.array([positive, float(self.sample_weight.sum()) - positive])
+        return float(_best_intercept(self.loss.compiled, np.zeros(2), *kinds, 0.0))
 
     # --- the two objectives and their link --------------------------------------------------------------------------
 

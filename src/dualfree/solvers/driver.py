@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._checks import Array
-from ..certificate import Certificate, KnownWeights, at_zero_weights, bound_gap, certify
+from ..certificate import Certificate, KnownWeights, at_zero_weights, bound_gap, with_intercept_bound
 from ..dual_domain import Balance, project
 from ..least_squares import certify_least_squares
 from ..problem import Problem
@@ -200,10 +200,7 @@ class Run:
         feasible, weights = self.spare
         if not self.trace and self.given is None and problem.loss.builtin_id is not None:
             feasible[:], weights[:] = 0.0, 0.0
-            b = 0.0
-            if problem.fit_intercept:
-                self.z[:] = 0.0
-                b = self._best_intercept()
+            b = problem.intercept_at_zero if problem.fit_intercept else 0.0
             certificate = at_zero_weights(problem)
             step = quantile_step(problem.n)
             quantiles = quantiles_of(
@@ -403,10 +400,8 @@ class Run:
         problem, best = self.problem, self.best
         certificate = best.certificate
         if problem.fit_intercept:
-            final = certify(problem, best.w, best.intercept, best.alpha)  # bounds the intercept as well
-            # Balancing α once more may cost a last digit; the certificate that met tol stands.
-            worse = final.gap > certificate.gap
-            certificate = replace(certificate, intercept_bound=final.intercept_bound) if worse else final
+            with np.errstate(over="ignore", invalid="ignore"):
+                certificate = with_intercept_bound(problem, best.w, best.intercept, best.alpha, certificate)
         return Result(
             w=best.w,
             intercept=best.intercept,

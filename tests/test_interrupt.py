@@ -27,14 +27,14 @@ def _interrupting(function, presses):
 
 
 def test_ctrl_c_while_the_result_is_put_together_keeps_the_point(monkeypatch):
-    monkeypatch.setattr(driver, "certify", _interrupting(df.certify, presses=1))
+    monkeypatch.setattr(driver, "with_intercept_bound", _interrupting(driver.with_intercept_bound, presses=1))
     result = df.solve(_problem(fit_intercept=True), tol=1e-6, random_state=0)
     assert result.status is df.Status.CONVERGED
     assert result.certificate.relative_gap <= 1e-6
 
 
 def test_second_ctrl_c_ends_the_run(monkeypatch):
-    monkeypatch.setattr(driver, "certify", _interrupting(df.certify, presses=2))
+    monkeypatch.setattr(driver, "with_intercept_bound", _interrupting(driver.with_intercept_bound, presses=2))
     with pytest.raises(KeyboardInterrupt):
         df.solve(_problem(fit_intercept=True), tol=1e-6, random_state=0)
 

@@ -16,9 +16,8 @@ from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _inside: list[Any] = []  # one entry per context that is open; the first one holds the limits to restore
-_owed: dict[
-    int, int
-] = {}  # limits that could not be restored: some builds of OpenBLAS hear of a change in the main thread only
+# Limits that could not be restored, by library: some builds of OpenBLAS hear of a change in the main thread only.
+_owed: dict[int, int] = {}
 
 
 @cache

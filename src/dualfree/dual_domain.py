@@ -15,6 +15,7 @@ from ._checks import Array
 from ._jit import device, kernel
 from .losses.calls import loss_dual_bounds
 from .problem import Problem
+from .vector_math import two_sum
 
 _EPS = 2.0**-52
 MUCH = 2.0**-10  # of a row's room: using more of it up than this would cost too much
@@ -104,12 +105,9 @@ def exact_sum(alpha: Any, s: Any) -> tuple[float, float]:
             error = _product_error(s[i], a, term)
             lost += error
             lost_size += abs(error)
-        new = total + term
-        back = new - total
-        error = (total - (new - back)) + (term - back)
+        total, error = two_sum(total, term)
         lost += error
         lost_size += abs(error)
-        total = new
     total += lost
     return total, _EPS * abs(total) + 2.0 * alpha.size * _EPS * lost_size
 

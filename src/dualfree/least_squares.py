@@ -18,9 +18,9 @@ from .dual_domain import Balance
 from .losses import Squared
 from .problem import Problem
 from .row_sums import EPS, EVALUATION, GapTerms, Imbalance, LocalSums, ResidualTerms
+from .rows import TOGETHER
 from .team import Part, Team
-
-_TOGETHER = 64  # rows that stay in the first-level cache between two uses
+from .vector_math import two_sum
 
 
 def suits(problem: Problem) -> bool:
@@ -63,7 +63,7 @@ class LeastSquaresSums(LocalSums):
         found = team.each(one)
         self.sum_error = team.put_together([(total, error) for total, error, _ in found], sums)
         rounding, primal, primal_error, alpha_size = map(sum, zip(*(terms for _, _, terms in found), strict=True))
-        primal_error += (_TOGETHER + team.size + 8.0) * EPS * primal  # all terms have one sign
+        primal_error += (TOGETHER + team.size + 8.0) * EPS * primal  # all terms have one sign
         self.terms = GapTerms(0.0, rounding, primal, primal_error, alpha_size)
 
     def gap_terms(self) -> tuple[GapTerms, Imbalance]:
@@ -81,23 +81,21 @@ def _least_squares(
     rows: Any, y: Any, s: Any, v: Any, w: Any, w_norm: float, block: int, alpha: Any, out: Any
 ) -> tuple[float, float, float, float]:
     """α = s (y − X w) and out = Σ α_i x_i, `block` rows at a time; return the last four fields of `GapTerms`."""
-    part, z, stretch = np.zeros(out.size), np.empty(_TOGETHER), np.empty(_TOGETHER)
+    part, z, stretch = np.zeros(out.size), np.empty(TOGETHER), np.empty(TOGETHER)
     rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0
     out[:] = 0.0
     for first in range(0, y.size, block):
         last = min(first + block, y.size)
-        for begin in range(first, last, _TOGETHER):
-            end = min(begin + _TOGETHER, last)
+        for begin in range(first, last, TOGETHER):
+            end = min(begin + TOGETHER, last)
             size = end - begin
             for i in range(begin, end):
                 z[i - begin] = _rows.row_dot(rows, i, w)
                 stretch[i - begin] = (_rows.row_length(rows, i) + 4.0) * w_norm
             terms = _terms(z[:size], stretch[:size], y[begin:end], s[begin:end], v[begin:end], alpha[begin:end])
             rounding += terms[0]
-            new = primal + terms[1]
-            back = new - primal
-            lost += (primal - (new - back)) + (terms[1] - back)
-            primal = new
+            primal, error = two_sum(primal, terms[1])
+            lost += error
             primal_error += terms[2]
             alpha_size += terms[3]
             _rows.rows_add(rows, alpha, begin, end, part)

@@ -21,7 +21,7 @@ from ._checks import Array, finite_vector, plain_array, real_number, refuse_not_
 from ._jit import device, kernel
 from .losses import Loss, Squared, get_loss
 from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_slopes, loss_value
-from .vector_math import wide_vectors
+from .vector_math import two_sum, wide_vectors
 
 _EPS = 2.0**-52
 _ROOT_STEPS = 200
@@ -232,9 +232,9 @@ class Problem:
             return float(self.sample_weight @ self.y / self.sample_weight.sum())
         if self.loss.task == "regression":
             return self.best_intercept(np.zeros(self.n))
-        positive = float(self.sample_weight[self.y > 0].sum())
-        kinds = np.array([1.0, -1.0]), np.array([positive, float(self.sample_weight.sum()) - positive])
-        return float(_best_intercept(self.loss.compiled, np.zeros(2), *kinds, 0.0))
+        labels = np.array([1.0, -1.0])
+        weights = np.array([self.sample_weight[self.y == label].sum() for label in labels])
+        return float(_best_intercept(self.loss.compiled, np.zeros(2), labels, weights, 0.0))
 
     # --- the two objectives and their link --------------------------------------------------------------------------
 
@@ -367,10 +367,8 @@ def slope_sum(loss: Any, z: Any, b: float, y: Any, s: Any) -> tuple[float, float
     for i in range(z.size):
         if s[i] > 0.0:
             term = s[i] * loss_derivative(loss, z[i] + b, y[i])
-            new = total + term
-            back = new - total
-            lost += (total - (new - back)) + (term - back)
-            total = new
+            total, error = two_sum(total, term)
+            lost += error
             curvature += s[i] * loss_curvature(loss, z[i] + b, y[i])
             size += abs(term)
     return total + lost, curvature, size

@@ -20,7 +20,7 @@ from .dual_domain import Balance
 from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms_into, residual
 from .problem import Problem, slope_sum
 from .team import Part, Team
-from .vector_math import wide_vectors
+from .vector_math import two_sum, wide_vectors
 
 EPS = 2.0**-52
 EVALUATION = 32.0 * EPS  # what evaluating a closed form may cost, relative and as a shift of z
@@ -277,10 +277,8 @@ def _gap_terms(
         )  # fmt: skip
         total += sums[0]
         rounding += sums[1]
-        new = primal + sums[2]
-        back = new - primal
-        lost += (primal - (new - back)) + (sums[2] - back)
-        primal = new
+        primal, error = two_sum(primal, sums[2])
+        lost += error
         primal_error += sums[3]
         alpha_size += sums[4]
     return total, rounding, primal + lost, primal_error, alpha_size

@@ -26,7 +26,7 @@ _PLAIN = {"error_model": "numpy", "nogil": True}
 _LINE = 64  # bytes of a cache line
 _HEAD = 128  # entries
 _SOME = 2048  # entries, looked at together for a value other than 1
-_TOGETHER = 64  # rows that stay in the first-level cache between two uses
+TOGETHER = 64  # rows that stay in the first-level cache between two uses
 
 
 def _is_dense(rows: Any) -> bool:
@@ -378,8 +378,8 @@ def margins_and_sum_into(rows: Rows, w: Any, alpha: Any, block: int, z: Any, out
     part[:] = 0.0
     for first in range(0, alpha.size, block):
         last = min(first + block, alpha.size)
-        for begin in range(first, last, _TOGETHER):
-            end = min(begin + _TOGETHER, last)
+        for begin in range(first, last, TOGETHER):
+            end = min(begin + TOGETHER, last)
             for i in range(begin, end):
                 z[i] = row_dot(rows, i, w)
             rows_add(rows, alpha, begin, end, part)

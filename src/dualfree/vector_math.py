@@ -31,6 +31,14 @@ _LOG2_LOW = 1.90821492927058770002e-10
 _C = tuple(1.0 / math.factorial(k) for k in range(14))
 
 
+@device
+def two_sum(a: float, b: float) -> tuple[float, float]:
+    """a + b rounded, and what rounding took away (Knuth): the two together are exact."""
+    total = a + b
+    back = total - a
+    return total, (a - (total - back)) + (b - back)
+
+
 @intrinsic
 def wide_vectors(typing_context: Any) -> Any:
     """Called in a kernel: its loops may use the widest registers.

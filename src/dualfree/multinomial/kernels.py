@@ -18,6 +18,7 @@ from numba.extending import overload
 
 from .._jit import device, kernel
 from ..rows import _FAST, _PLAIN, _is_dense, row_add, row_dot, row_length
+from ..vector_math import two_sum
 
 _EPS = 2.0**-52
 
@@ -141,16 +142,11 @@ def residuals_into(start: int, stop: int, Z: Any, b: Any, own: Any, s: Any, R: A
     low = np.zeros(slope.size)
     for i in range(start, stop):
         term = s[i] * softmax_row(Z[i], b, own[i], R[i])
-        new = total + term
-        back = new - total
-        lost += (total - (new - back)) + (term - back)
-        total = new
+        total, error = two_sum(total, term)
+        lost += error
         for k in range(slope.size):
-            term = s[i] * R[i, k]
-            new = slope[k] + term
-            back = new - slope[k]
-            low[k] += (slope[k] - (new - back)) + (term - back)
-            slope[k] = new
+            slope[k], error = two_sum(slope[k], s[i] * R[i, k])
+            low[k] += error
     slope += low
     return total + lost
 

@@ -75,7 +75,6 @@ class Auto(Solver):
         self.phase = self.active.name
         self.history: list[tuple[float, float]] = []
         self.since = 0  # where in the history the phase began
-        self.target = 0.0
         self.returned = False  # to permutations
         self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
@@ -83,7 +82,7 @@ class Auto(Solver):
         """Begin the first phase."""
         if not isinstance(self.problem.loss, Squared) and not alpha.any():
             self._look_at_sample()
-        self.active.team, self.active.given_w = self.team, self.given_w
+        self.active.team, self.active.given_w, self.active.target = self.team, self.given_w, self.target
         self.active.start(alpha, intercept)
 
     def begin_epoch(self) -> None:
@@ -165,9 +164,6 @@ class Auto(Solver):
 
     def observe(self, gap: float, target: float) -> None:
         """Extrapolate from the gaps of the last half of the run and change the method where another one is cheaper."""
-        self.target = target
-        if isinstance(self.active, Newton):
-            self.active.target = target
         if not 0.0 < gap < math.inf:
             return  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
@@ -192,10 +188,10 @@ class Auto(Solver):
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
                 self._change(Permutations)
                 self.settled = True
-        elif self._second_order_is_cheaper(left, passes, gap) and self._may_return():
+        elif (slow := self._second_order_is_cheaper(left, passes, gap)) and self._may_return():
             self._change(Permutations)
             self.returned = True
-        elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
+        elif slow or self._all_digits_are_wanted(gap, target):
             self._change(InteriorPoint if InteriorPoint.suits(self.problem) else Newton, afresh=self._is_far(gap))
             self.settled = isinstance(self.active, Newton) and not isinstance(self.active, InteriorPoint)
         elif isinstance(self.active, Permutations) and left > _MANY_PASSES and rate < _FAST and not self.returned:
@@ -257,5 +253,5 @@ class Auto(Solver):
     def _newton_cost(self) -> float:
         problem = self.problem
         passes = 3.0 * _PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n
-        system = hessian.cost(problem) + hessian.PER_CUBE * problem.d**3
-        return passes + min(system, _TRUNCATED * hessian.product_cost(problem)) + _PER_STEP
+        system = min(hessian.solution_cost(problem), _TRUNCATED * hessian.product_cost(problem))
+        return passes + system + _PER_STEP

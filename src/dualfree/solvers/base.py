@@ -106,6 +106,9 @@ class Solver:
     given_w: Array | None = None
     """Weights to begin with, where they are not w(α); a method that keeps w and α apart begins there."""
 
+    target: float = 0.0
+    """The gap wanted, P(0) times tol; the driver says it before the start."""
+
     dual_follows: bool = False
     """Whether α is s (y − X w), the squared loss's at w, and is yet to be formed: the certificate does it on its way."""
 
@@ -154,8 +157,8 @@ class Solver:
         self._set_offset()
 
     def _set_offset(self) -> None:
-        drawn = self.extra * self.scale * self.alpha.sum() if self.extra else 0.0
-        self.offset[0] = self.intercept + drawn
+        constant = self.extra * self.scale * self.alpha.sum() if self.extra else 0.0  # βω
+        self.offset[0] = self.intercept + constant
 
     def begin_epoch(self) -> None:
         """Prepare n visits."""

@@ -88,6 +88,5 @@ class ConjugateGradients(Solver):
 
     def candidate(self) -> tuple[Array, Array | None, float | None]:
         """Return (α, w, b)."""
-        if not self.dual_follows:
-            self._set_dual()
+        self._set_dual()
         return self.alpha, self.w, None

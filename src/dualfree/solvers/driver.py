@@ -151,7 +151,7 @@ class Run:
         """Take the starting point and evaluate it."""
         if w is not None or alpha.any():  # a solver may move at once; the point given is certified as it is
             self.given = alpha.copy(), w, None if w is None else intercept
-        self.solver.given_w = w
+        self.solver.given_w, self.solver.target = w, self.target
         self.solver.start(alpha, intercept)
         self.guess_b = intercept
         self.outcome = self._evaluate()
@@ -196,7 +196,6 @@ class Run:
         """Certify the current point; return how the run ends, or None when it goes on."""
         began = time.perf_counter()
         problem = self.problem
-        alpha, w, b = self.given or self.solver.candidate()
         feasible, weights = self.spare
         if not self.trace and self.given is None and problem.loss.builtin_id is not None:
             feasible[:], weights[:] = 0.0, 0.0
@@ -215,10 +214,11 @@ class Run:
                     problem, weights, feasible, self.sums, self.scratch, self.z, self.target, self.solver.team
                 )
             quantiles = (0.0,) * len(QUANTILES)  # κ = 0
-        elif not math.isfinite(alpha.min()) or not math.isfinite(alpha.max()):
-            return self._no_longer_finite()
         else:
-            certificate, b = self._certify_candidate(alpha, w, b, feasible, weights)
+            alpha, w, given_b = self.given or self.solver.candidate()
+            if not math.isfinite(alpha.min()) or not math.isfinite(alpha.max()):
+                return self._no_longer_finite()
+            certificate, b = self._certify_candidate(alpha, w, given_b, feasible, weights)
             quantiles = residual_quantiles(self.z)
         point = _Point(weights, b, feasible, certificate)
         self.evaluation_seconds += time.perf_counter() - began

@@ -70,9 +70,6 @@ class Newton(Solver):
     decrement: float = np.inf
     """What the last step was to gain of P by its quadratic model."""
 
-    target: float = 0.0
-    """The gap wanted, where it is known."""
-
     sample: Sample | None = None
     """A look at some rows, where it has been taken already."""
 

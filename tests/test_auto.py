@@ -202,8 +202,8 @@ def test_drift_bounds_the_distance_from_the_sum(loss: str, kind: type) -> None:
     assert solver.drift < 1e-9 * np.linalg.norm(solver.w)
 
 
-def test_shares_are_what_the_lemma_says() -> None:
-    """On average n c|κ| / Σ c|κ| visits, none for a residual of zero, at most forty times the mean."""
+def test_half_of_the_shares_are_what_the_lemma_says() -> None:
+    """Half of the visits as c|κ| / Σ c|κ|, half for all alike, none for a residual of zero; at most forty times the mean."""
     rng = np.random.default_rng(0)
     shares = rng.random(200) * (rng.random(200) < 0.5)
     counts = np.zeros(200)
@@ -213,7 +213,12 @@ def test_shares_are_what_the_lemma_says() -> None:
         assert 199 <= filled <= 200
         counts += np.bincount(order[:filled], minlength=200)
     assert np.all(counts[shares == 0] == 0)
-    assert np.allclose(counts / 2000, 200 * shares / shares.sum(), atol=0.05)
+    alike = (shares > 0) / (shares > 0).sum()
+    assert np.allclose(counts / 2000, 100 * shares / shares.sum() + 100 * alike, atol=0.05)
+    uneven = np.full(200, 1e-3)
+    uneven[3] = 1000.0
+    filled = _share_out(uneven, 0.5, order)
+    assert 35 <= (order[:filled] == 3).sum() <= 60  # the rest, which it may not have, is shared out again
     alone = np.zeros(200)
     alone[3] = 1.0
     assert _share_out(alone, 0.5, order) == 200

@@ -262,7 +262,18 @@ def test_ctrl_c_while_auto_changes_its_method(monkeypatch: pytest.MonkeyPatch) -
     assert result.status is df.Status.INTERRUPTED
     reference = Reference(problem)
     assert result.certificate.gap >= reference.suboptimality(result.w)
-    assert 0.0 <= (result.alpha * problem.y).min() <= (result.alpha * problem.y).max() <= 1.0
+
+    auto = Auto(problem, RandomSource(0))
+    auto.start(np.zeros(problem.n), 0.0)
+    auto.begin_epoch()
+    auto.visit(problem.n)
+    reached = [part.copy() for part in auto.candidate()[:2] if part is not None]
+    assert reached[0].any()
+    with pytest.raises(KeyboardInterrupt):
+        auto._change(Newton)
+    assert auto.phase == Permutations.name
+    for before, after in zip(reached, auto.candidate(), strict=False):
+        np.testing.assert_array_equal(after, before)
 
 
 class _OwnNumbers(ProxSdca):

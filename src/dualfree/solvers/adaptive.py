@@ -111,7 +111,10 @@ def _weigh(loss: Any, z: Any, b: float, y: Any, s: Any, c: Any, alpha: Any) -> f
 
 @kernel
 def _share_out(shares: Any, offset: float, order: Any) -> int:
-    """Fill `order` with about n visits, row by row; return how many there are. Half of them go to all rows alike that have a share."""
+    """Fill `order` with about n visits, row by row; return how many there are.
+
+    Half of them go to all rows alike that have a share.
+    """
     n = shares.size
     total, sharing = 0.0, 0
     for i in range(n):

@@ -4,7 +4,8 @@ Phases, each warm-started from the point that the one before reached (`docs/auto
 
 - ``newton`` at once, where a few Newton steps cost less than a few epochs (few columns, little data), and one step for the
   squared loss. Where that is not clear, two epochs on a part of the rows decide (`sample.py`).
-- ``conjugate-gradients`` at once, for the squared loss where the Hessian does not fit in memory.
+- ``conjugate-gradients`` at once, for the squared loss where the Hessian does not fit in memory; but not for sparse rows that
+  are fewer than the columns.
 - ``prox-sdca`` with permutations otherwise. Most of the way on easy problems.
 - ``adaptive`` after that, where more than a few passes are left: a scan of the residuals an epoch, visits in proportion.
 - ``newton`` or ``interior-point`` (losses with a corner: hinge, ε-insensitive) after that, where the epochs that are left,
@@ -34,7 +35,7 @@ from .conjugate_gradients import ConjugateGradients
 from .exact_steps import ExactSteps
 from .importance import Importance
 from .interior_point import InteriorPoint
-from .newton import DEAR, Newton
+from .newton import DEAR, PER_ENTRY_IN_ORDER, Newton, step_cost
 from .prox_sdca import Permutations
 from .sample import Sample, look_size
 
@@ -42,24 +43,25 @@ from .sample import Sample, look_size
 _NEWTON_STEPS, _INTERIOR_STEPS, _INTERIOR_PATIENCE = 4, 20, 6
 _STEPS_TO_SETTLE = 10  # with flat parts, until it is known which rows are on them
 _FEW_EPOCHS = 8
-_CLEARLY = (0.6, 2.5)  # Newton steps to epochs, by the predictions below: what is outside needs no second look
+_CLEARLY = (0.6, 8.0)  # Newton steps to epochs, by the predictions below: what is outside needs no second look
+_IN_DOUBT = 1.2  # the same, where there are too few rows to look at some of them
+_QUICK_STEP = 4.5e5  # nanoseconds
 _HARD = 0.07  # the part of the gap that two epochs leave on a part of the rows
 _MANY_PASSES = 5
-_TRUNCATED = 20  # products of a Newton step that has no factorisation, about
 _FAST = 1.2  # log of what a pass divides the gap by; adaptive visits would not do better
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
-_TOO_MANY_PASSES = 100
+_TOO_MANY_PASSES = 500
+_TOO_MANY_FOR_CG = 100
 _NEAR = 1e-4
 _BEFORE = 1.5  # times the gap after an epoch and D's gain in it: about the gap before
 _SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
-# and for an entry. A pass in the order of the rows: for an entry. A Newton step: besides the Hessian. On small data what the
-# interpreter does for an epoch or a step is most of it.
+# and for an entry. A scan: for a row. What the interpreter does for a Newton step and for an epoch: most of it, on small data.
 PER_ROW, _PER_EXPONENTIAL, PER_ENTRY = 30.0, 40.0, 3.5
-_PER_ENTRY_IN_ORDER = 1.0
+_PER_LONG_ROW, _PER_LONG_ENTRY, _PER_DENSE_ENTRY = 50.0, 1.8, 0.8  # the same for long rows, sparse and dense
 _PER_SCANNED_ROW = 10.0
-_PER_STEP, _PER_STEP_ROW = 1.5e5, 25.0
+_PER_STEP = 1.5e5
 _PER_EPOCH = 8e4
 
 
@@ -75,7 +77,6 @@ class Auto(Solver):
         self.phase = self.active.name
         self.history: list[tuple[float, float]] = []
         self.since = 0  # where in the history the phase began
-        self.returned = False  # to permutations
         self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
     def start(self, alpha: Array, intercept: float) -> None:
@@ -133,20 +134,23 @@ class Auto(Solver):
         if not problem.loss.convex:
             return Importance
         direct = Newton.suits(problem) and Newton.direct(problem)
-        if ConjugateGradients.suits(problem):
+        if ConjugateGradients.suits(problem) and (problem.n > problem.d or len(problem.rows) == 1):
             return Newton if direct and hessian.in_products(problem) <= DEAR else ConjugateGradients
-        return Newton if direct and self._newton_to_permutations < 1.0 else Permutations
+        return Newton if direct and self._newton_to_permutations < _IN_DOUBT else Permutations
 
     def _look_at_sample(self) -> None:
         """Where neither Newton's method nor permutations are clearly cheaper, let two epochs on a part of the rows decide."""
         problem, rng = self.problem, self.rng
         if not (Newton.suits(problem) and Newton.direct(problem)):
             return
+        size = look_size(problem)
         if not _CLEARLY[0] < self._newton_to_permutations < _CLEARLY[1]:
             return
-        sample = Sample(problem, rng, look_size(problem))
+        if 2 * size > problem.n or self._newton_cost < _QUICK_STEP:
+            return  # not worth a look
+        sample = Sample(problem, rng, size)
         self.rows_touched += sample.steps.rows_touched
-        if sample.gap > _HARD:
+        if sample.gap > _HARD * max(1.0, self._newton_to_permutations):
             self.active = Newton(problem, rng)
             self.active.sample = sample
         else:
@@ -188,21 +192,20 @@ class Auto(Solver):
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
                 self._change(Permutations)
                 self.settled = True
-        elif (slow := self._second_order_is_cheaper(left, passes, gap)) and self._may_return():
-            self._change(Permutations)
-            self.returned = True
-        elif slow or self._all_digits_are_wanted(gap, target):
-            self._change(InteriorPoint if InteriorPoint.suits(self.problem) else Newton, afresh=self._is_far(gap))
-            self.settled = isinstance(self.active, Newton) and not isinstance(self.active, InteriorPoint)
-        elif isinstance(self.active, Permutations) and left > _MANY_PASSES and rate < _FAST and not self.returned:
+        elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
+            self._change(self._second_order(), afresh=self._is_far(gap))
+            self.settled = not isinstance(self.active, InteriorPoint)
+        elif isinstance(self.active, Permutations) and left > _MANY_PASSES and rate < _FAST:
             self._change(Adaptive)
 
-    def _may_return(self) -> bool:
-        """Whether permutations should have another chance: adaptive visits are no gain on every problem.
+    def _second_order(self) -> type[Solver]:
+        if InteriorPoint.suits(self.problem):
+            return InteriorPoint
+        return ConjugateGradients if self._by_conjugate_gradients else Newton
 
-        Only before truncated Newton steps, which are the worst choice of the three where permutations would do.
-        """
-        return isinstance(self.active, Adaptive) and not Newton.direct(self.problem) and not self.returned
+    @property
+    def _by_conjugate_gradients(self) -> bool:
+        return ConjugateGradients.suits(self.problem) and not Newton.direct(self.problem)
 
     def _all_digits_are_wanted(self, gap: float, target: float) -> bool:
         """Whether tol is 0 and Newton's method, the only one that gets there, can take over from a point that is near."""
@@ -222,8 +225,10 @@ class Auto(Solver):
             return cost > _INTERIOR_STEPS * self._newton_cost
         if not Newton.suits(problem):
             return False
+        if self._by_conjugate_gradients:
+            return left > _TOO_MANY_FOR_CG
         if not Newton.direct(problem):
-            return left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 4
+            return left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 5
         steps = float(_NEWTON_STEPS if isinstance(problem.loss, Logistic) else _STEPS_TO_SETTLE)
         if isinstance(self.active, Permutations):  # adaptive visits may still save the day
             steps *= _LITTLE_GAIN if self._is_far(gap) else _ADAPTIVE_GAIN
@@ -244,14 +249,13 @@ class Auto(Solver):
     def _epoch_cost(self) -> float:
         problem = self.problem
         per_row = PER_ROW + (_PER_EXPONENTIAL if isinstance(problem.loss, Logistic) else 0.0)
-        return PER_ENTRY * problem.nnz + per_row * problem.n + _PER_EPOCH
+        per_entry = _PER_DENSE_ENTRY if len(problem.rows) == 1 else _PER_LONG_ENTRY
+        entries = min(PER_ENTRY * problem.nnz, per_entry * problem.nnz + _PER_LONG_ROW * problem.n)
+        return entries + per_row * problem.n + _PER_EPOCH
 
     def _scan_cost(self) -> float:
-        return _PER_ENTRY_IN_ORDER * self.problem.nnz + _PER_SCANNED_ROW * self.problem.n
+        return PER_ENTRY_IN_ORDER * self.problem.nnz + _PER_SCANNED_ROW * self.problem.n
 
     @cached_property
     def _newton_cost(self) -> float:
-        problem = self.problem
-        passes = 3.0 * _PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n
-        system = min(hessian.solution_cost(problem), _TRUNCATED * hessian.product_cost(problem))
-        return passes + system + _PER_STEP
+        return step_cost(self.problem) + _PER_STEP

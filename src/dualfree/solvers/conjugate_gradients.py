@@ -53,7 +53,7 @@ class ConjugateGradients(Solver):
             residual[d] = self.alpha.sum()
         residual /= problem.n
         residual[:d] -= problem.lam * self.w
-        self.solution = LinearCg(self.point, residual, diagonal)
+        self.solution = LinearCg(self.point, residual, lambda vector: vector / diagonal)
         self.rows_touched += 3 * problem.n
         self._estimate()
 

@@ -36,7 +36,7 @@ _PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few 
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 # A factorisation, for d³; a product with the Hessian, for a stored entry (in a dense row, in a sparse one) and for a row.
 PER_CUBE = 0.015
-_PER_PRODUCT_ENTRY, _PER_PRODUCT_SPARSE_ENTRY, _PER_PRODUCT_ROW = 0.5, 0.8, 5.0
+_PER_PRODUCT_ENTRY, _PER_PRODUCT_SPARSE_ENTRY, _PER_PRODUCT_ROW = 0.5, 0.8, 10.0
 
 
 def fits(problem: Shape) -> bool:
@@ -46,14 +46,17 @@ def fits(problem: Shape) -> bool:
 
 def cost(problem: Problem) -> float:
     """About how many nanoseconds a Hessian takes; rows where the loss is flat take no part."""
-    share = 1.0 if problem.loss.builtin_id is None or isinstance(problem.loss, (Logistic, Squared)) else _CURVED_SHARE
-    return share * (_dense_cost(problem) if _by_blas(problem) else _PER_PAIR * problem.pairs)
+    return _curved_share(problem) * (_dense_cost(problem) if _by_blas(problem) else _PER_PAIR * problem.pairs)
+
+
+def _curved_share(problem: Problem) -> float:
+    return 1.0 if problem.loss.builtin_id is None or isinstance(problem.loss, (Logistic, Squared)) else _CURVED_SHARE
 
 
 def product_cost(problem: Problem) -> float:
     """About how many nanoseconds a product of the Hessian with a vector takes."""
     per_entry = _PER_PRODUCT_ENTRY if len(problem.rows) == 1 else _PER_PRODUCT_SPARSE_ENTRY
-    return per_entry * problem.nnz + _PER_PRODUCT_ROW * problem.n
+    return _curved_share(problem) * (per_entry * problem.nnz + _PER_PRODUCT_ROW * problem.n)
 
 
 def solution_cost(problem: Problem) -> float:
@@ -165,20 +168,29 @@ def regularised(total: Array, problem: Shape) -> Array:
     return total
 
 
-def solve_positive(hessian: Array, gradient: Array) -> Array:
-    """Solve with a Cholesky factor, scaled to a unit diagonal; a little is added to it where rounding made it indefinite."""
-    scale = 1.0 / np.sqrt(np.diagonal(hessian))
-    scaled = hessian * scale[:, None]
-    scaled *= scale
-    bump = 0.0
-    while True:
-        scaled[np.diag_indices(scale.size)] = 1.0 + bump
-        # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
-        factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0)
-        if trouble == 0:
-            solution, _ = scipy.linalg.lapack.dpotrs(factor, scale * gradient, lower=1)
-            return np.asarray(scale * solution)
-        bump = max(1e-14, 100.0 * bump)
+class Factor:
+    """A Cholesky factor of a Hessian, scaled to a unit diagonal; a little is added to it where rounding made it indefinite."""
+
+    def __init__(self, hessian: Array) -> None:
+        self.scale = 1.0 / np.sqrt(np.diagonal(hessian))
+        scaled = hessian * self.scale[:, None]
+        scaled *= self.scale
+        bump, trouble = 0.0, 1
+        while trouble:
+            scaled[np.diag_indices(self.scale.size)] = 1.0 + bump
+            # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
+            self.factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0)
+            bump = max(1e-14, 100.0 * bump)
+
+    def divided(self, right: Array) -> Array:
+        """Solve H x = right."""
+        solution, _ = scipy.linalg.lapack.dpotrs(self.factor, self.scale * right, lower=1)
+        return np.asarray(self.scale * solution)
+
+
+def solve_positive(hessian: Array, right: Array) -> Array:
+    """Solve H x = right."""
+    return Factor(hessian).divided(right)
 
 
 def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:

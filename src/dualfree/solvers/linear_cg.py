@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from .._checks import Array
 
 
 class LinearCg:
-    """Solves H x = r with the diagonal of H as preconditioner; `residual` is what is left of r, `energy` its squared size.
+    """Solves H x = r with a preconditioner; `residual` is what is left of r, `energy` its squared size by the preconditioner.
 
     Parameters
     ----------
@@ -18,13 +16,13 @@ class LinearCg:
         Where x begins; changed in place.
     residual : array
         r − H x there; changed in place.
-    diagonal : array
-        The diagonal of H, without zeros.
+    divided : callable
+        Divides a vector by something like H: by its diagonal, or by a Hessian of another point.
     """
 
-    def __init__(self, point: Array, residual: Array, diagonal: Array) -> None:
-        self.point, self.residual, self.diagonal = point, residual, diagonal
-        self.scaled = residual / diagonal
+    def __init__(self, point: Array, residual: Array, divided: Callable[[Array], Array]) -> None:
+        self.point, self.residual, self.divided = point, residual, divided
+        self.scaled = divided(residual)
         self.search = self.scaled.copy()
         self.energy = float(residual @ self.scaled)
 
@@ -38,7 +36,7 @@ class LinearCg:
         length = self.energy / bend
         self.point += length * self.search
         self.residual -= length * product
-        np.divide(self.residual, self.diagonal, out=self.scaled)
+        self.scaled = self.divided(self.residual)
         before, self.energy = self.energy, float(self.residual @ self.scaled)
         self.search *= self.energy / before
         self.search += self.scaled

@@ -3,9 +3,12 @@
 The Hessian is (1/n) Σ s_i φ''(z_i) x_i x_iᵀ + λ I. Where d is small it is formed, at a cost of Σ nnz_i², and factorised
 (Cholesky, d³/3): a handful of steps end at the optimum, however badly the problem is conditioned. Where d is large the
 direction comes from conjugate gradients with the Hessian's diagonal as preconditioner, a pass over the data for each
-product, only as exactly as the step deserves (truncated Newton). In between, where a factorisation fits in memory but costs as
-much as many products, conjugate gradients may spend as much on a step; the first step for which that is not enough is taken
-with the Hessian, and so are all after it.
+product, only as exactly as the step deserves (truncated Newton).
+
+In between, where the Hessian fits in memory but costs as much as several products, one serves many steps: its factor is the
+preconditioner with which conjugate gradients solve the next ones, in two to five products. It is formed anew where they would
+take as long as that, or where the step before was not a full one, so that the curvatures have changed. Where it costs as
+much as dozens of products, the first steps are tried with the diagonal alone.
 
 One epoch here is one Newton step: a direction Δ, and a search for the root of the slope of P along it, which costs O(n) a
 trial because X·Δ is formed once. The intercept is one more variable, without a penalty.
@@ -20,6 +23,7 @@ is worse by up to the condition number; with it, a run at small λ would have to
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,18 +35,18 @@ from ..certificate import Shape
 from ..dual_domain import bounds, unlimited
 from ..losses import Squared
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
-from ..problem import slopes_into
+from ..problem import Problem, slopes_into
 from ..team import Part
 from ..vector_math import wide_vectors
 from . import hessian as hessians
 from .base import Solver
 from .hessian import (
+    Factor,
     curvature_sum,
     derivatives,
     hessian_diagonal,
     hessian_product,
     regularised,
-    solve_positive,
     sum_in_order,
 )
 from .linear_cg import LinearCg
@@ -55,10 +59,18 @@ _TINY = 1e-200  # a quotient by it does not overflow
 # How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
 _OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 _CG_STEPS = 500
-DEAR = 40  # products with the Hessian: where it and its factorisation cost more, they are the last resort
+# Products with the Hessian. Where it and its factorisation cost more than so many, the factor is kept for other steps; where
+# they cost more than so many, they are the last resort.
+WORTH, DEAR = 10, 40
 # The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
 _SAMPLE_STEPS, _BY_CHANCE = 12, 0.2
+# Nanoseconds, as in `auto.py`: a step that is quicker needs no sample; a pass in the order of the rows, for an entry; a step,
+# for a row.
+_WORTH_A_SAMPLE, PER_ENTRY_IN_ORDER, _PER_STEP_ROW = 1e6, 1.0, 25.0
+# Products of a step by conjugate gradients, about: with the Hessian's diagonal as preconditioner, and with a Hessian, which
+# serves so many steps.
+_TRUNCATED, _PRECONDITIONED, _STEPS = 20, 4, 4
 
 
 class Newton(Solver):
@@ -92,10 +104,17 @@ class Newton(Solver):
         self.first_energy = 0.0
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
         in_products = hessians.in_products(self.problem) if self.direct(self.problem) else np.inf
-        self.by_products = in_products > DEAR
+        self.dear = in_products > DEAR
+        self.keeps_factor = in_products > WORTH
+        self.factor: Factor | None = None
         self.most_products = int(min(in_products, _CG_STEPS))
         size = sample_size(self.problem)
-        self.begins_on_sample = not self.w.any() and not intercept and tells_weights(self.problem, size)
+        afresh = not self.w.any() and not intercept
+        self.begins_on_sample = (
+            afresh and tells_weights(self.problem, size) and step_cost(self.problem) > _WORTH_A_SAMPLE
+        )
+        if afresh and self.sample is not None and not self.begins_on_sample:
+            self.w, intercept, self.sample = self.sample.steps.w, self.sample.steps.intercept, None
         self._go_to(self.w, intercept)
 
     def _go_to(self, w: Array, intercept: float) -> None:
@@ -126,6 +145,7 @@ class Newton(Solver):
         self.rows_touched += steps.rows_touched + (looked.steps.rows_touched if self.sample is None else 0.0)
         self.sample = None  # it holds a vector of length n
         self._go_to(steps.w, steps.intercept)
+        self.factor = steps.factor
 
     @property
     def visits_per_call(self) -> int:
@@ -143,19 +163,18 @@ class Newton(Solver):
         n, d = problem.n, problem.d
 
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
-        direct = not self.by_products
+        direct = not self.dear and self.factor is None
         found = self.team.each(
             lambda part: derivatives(part.problem, self.margins[part.where], b, self.alpha[part.where], direct)
         )
         gradient = sum_in_order([vector for vector, _ in found]) / n
         gradient[:d] += problem.lam * self.w
-        if direct:
-            hessian = regularised(sum_in_order([matrix for _, matrix in found]), problem)
-            direction = -solve_positive(hessian, gradient)
-        else:
-            direction = self._conjugate_gradients(self.alpha, gradient)
-            if not self.by_products:
-                direction = -solve_positive(self._hessian(self.alpha), gradient)
+        direction = None if direct else self._conjugate_gradients(self.alpha, gradient)
+        if direction is None:
+            self.factor = None  # two of them need not be in memory at the same time
+            total = sum_in_order([matrix for _, matrix in found]) if direct else self._curvature_sum(self.alpha)
+            self.factor = Factor(regularised(total, problem))
+            direction, self.unsolved, self.dear = -self.factor.divided(gradient), 0.0, False
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[:d])
         if direct and isinstance(problem.loss, Squared) and not self.w.any():
@@ -164,7 +183,9 @@ class Newton(Solver):
             slope = float(gradient @ direction)
             self.decrement = -0.5 * slope
             self.team.margins_into(step_w, self.alpha)
-            self._move(gradient, step_w, step_b, slope)
+            share = self._move(gradient, step_w, step_b, slope)
+            if not self.keeps_factor or share != 1.0:
+                self.factor = None  # curvatures that have changed too much
         self.rows_touched += 4 * n
 
     def _arrive(self, step_w: Array, step_b: float) -> None:
@@ -188,8 +209,11 @@ class Newton(Solver):
         slopes_into(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha)
         np.negative(self.alpha, out=self.alpha)
 
-    def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> None:
-        """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap."""
+    def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> float:
+        """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap.
+
+        Return which part of it was gone.
+        """
         problem = self.problem
         loss, lam, n = problem.loss.compiled, problem.lam, problem.n
         bend, pull = lam * float(step_w @ step_w), lam * float(self.w @ step_w)
@@ -214,6 +238,7 @@ class Newton(Solver):
         # much of λ (w⁺ − w(α⁺))
         left = float(np.linalg.norm((1.0 - t) * gradient - t * self.unsolved)) + float(np.sqrt(cut)) / n
         self.gap_estimate = terms / n + left * left / (2.0 * lam)
+        return t
 
     def end_epoch(self) -> None:
         """Nothing: the intercept moved with the step."""
@@ -222,25 +247,41 @@ class Newton(Solver):
         """Return (α, w, b)."""
         return self.alpha, self.w, self.intercept
 
-    def _conjugate_gradients(self, curvatures: Array, gradient: Array) -> Array:
-        """Solve H x = −gradient until the residual is a part of the gradient that shrinks with it."""
+    def _conjugate_gradients(self, curvatures: Array, gradient: Array) -> Array | None:
+        """Solve H x = −gradient until the residual is a part of the gradient that shrinks with it.
+
+        None, should the Hessian itself be cheaper.
+        """
         problem = self.problem
-        diagonal = np.empty(gradient.size)
-        hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
-        solution = LinearCg(np.zeros(gradient.size), -gradient, diagonal)
+        solution = LinearCg(np.zeros(gradient.size), -gradient, self._preconditioner(curvatures))
         first = solution.energy
         self.first_energy = max(self.first_energy, first)
         enough = first * min(0.1, np.sqrt(first / self.first_energy)) ** 2 if first > 0 else 0.0
         needed = 0.1 * 2.0 * problem.lam * self.target  # of ‖residual‖², so that it is a small part of the gap wanted
-        for _ in range(self.most_products):
-            if self._is_solved(solution, enough, 0.01 * first, needed):
+        made = 0
+        while not self._is_solved(solution, enough, 0.01 * first, needed):
+            if made == self.most_products or self._is_slow(made, first / solution.energy, first / max(enough, _TINY)):
                 break
             solution.step(lambda vector: hessian_product(self.team, curvatures, vector))
+            made += 1
             self.rows_touched += problem.n
-        self.unsolved = solution.residual
         if self.direct(problem) and not self._is_solved(solution, enough, 0.01 * first, needed):
-            self.by_products, self.unsolved = False, 0.0  # the Hessian itself, from now on
+            return None
+        self.unsolved = solution.residual
         return solution.point
+
+    def _preconditioner(self, curvatures: Array) -> Callable[[Array], Array]:
+        """Division by the Hessian of another step, or by the diagonal of this one."""
+        problem = self.problem
+        if self.factor is not None:
+            return self.factor.divided
+        diagonal = np.empty(problem.d + problem.fit_intercept)
+        hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
+        return lambda vector: vector / diagonal
+
+    def _is_slow(self, made: int, gained: float, wanted: float) -> bool:
+        """Whether products with the Hessian of another step as preconditioner would be too many at the present rate."""
+        return self.factor is not None and made > 1 and not np.log(gained) * self.most_products > made * np.log(wanted)
 
     @staticmethod
     def _is_solved(solution: LinearCg, enough: float, fair: float, needed: float) -> bool:
@@ -248,10 +289,19 @@ class Newton(Solver):
         residual = solution.residual
         return not solution.energy > enough or (solution.energy <= fair and float(residual @ residual) <= needed)
 
-    def _hessian(self, curvatures: Array) -> Array:
-        """Return the Hessian of P, its upper triangle; the last row and column belong to the intercept."""
-        parts = self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where]))
-        return regularised(sum_in_order(parts), self.problem)
+    def _curvature_sum(self, curvatures: Array) -> Array:
+        """Return Σ c_i x_i x_iᵀ over all rows."""
+        return sum_in_order(self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where])))
+
+
+def step_cost(problem: Problem) -> float:
+    """About how many nanoseconds a Newton step takes, besides what the interpreter does."""
+    passes = 3.0 * PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n
+    solution, product = hessians.solution_cost(problem), hessians.product_cost(problem)
+    system = min(solution, _TRUNCATED * product)
+    if solution > WORTH * product:  # one Hessian serves all steps
+        system = min(system, solution / _STEPS + _PRECONDITIONED * product)
+    return passes + system
 
 
 def _root_of_slope(slope: Any, here: float) -> float:

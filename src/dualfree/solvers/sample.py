@@ -91,4 +91,4 @@ def sample_size(problem: Problem) -> int:
 
 def tells_weights(problem: Problem, size: int) -> bool:
     """Whether the optimum of so many rows is a point to begin from; for the squared loss one step is all it takes, anyway."""
-    return _PER_WEIGHT * problem.d <= size < problem.n and size >= _LEAST and not isinstance(problem.loss, Squared)
+    return max(_LEAST, _PER_WEIGHT * problem.d) <= size <= problem.n // 2 and not isinstance(problem.loss, Squared)

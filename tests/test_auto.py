@@ -370,6 +370,64 @@ def test_one_hessian_serves_many_steps(loss: str, fit_intercept: bool, monkeypat
     assert counts[12] <= 5
 
 
+def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
+    easy, hard = (make_problem("logistic", n=400, d=12, lam=lam) for lam in (1.0, 1e-9))
+
+    def after_a_step(problem: df.Problem, **options: float) -> Newton:
+        for name, value in options.items():
+            monkeypatch.setattr(newton, name, value)
+        steps = Newton(problem, np.random.default_rng(0))
+        steps.start(np.zeros(problem.n), 0.0)
+        steps.visit(problem.n)
+        return steps
+
+    assert after_a_step(easy).factor is None  # a Hessian costs little here
+    assert after_a_step(easy, WORTH=0).factor is not None
+    shares: list[float] = []
+    monkeypatch.setattr(newton, "_root_of_slope", lambda *_: shares.append(0.5) or 0.5)
+    assert after_a_step(hard, WORTH=0).factor is None  # half a step: other curvatures
+    assert shares
+    monkeypatch.undo()
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 40))
+    problem = df.Problem(X, X[:, 0] + rng.logistic(size=8000) > 0, lam=0.01)
+    formed: list[int] = []
+    factorise = newton.Factor
+    monkeypatch.setattr(newton, "Factor", lambda hessian: formed.append(1) or factorise(hessian))
+    of_rows: list[int] = []
+    sums = newton.curvature_sum
+    monkeypatch.setattr(newton, "curvature_sum", lambda part, c: of_rows.append(part.n) or sums(part, c))
+    after_a_step(problem, WORTH=0, _WORTH_A_SAMPLE=0.0)
+    assert formed  # on the sample
+    assert not of_rows  # and that one was the preconditioner of the step on all rows
+
+
+@pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6])
+def test_the_estimate_counts_what_conjugate_gradients_left(lam: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newton, "DEAR", 0)
+    monkeypatch.setattr(Newton, "_is_solved", staticmethod(lambda solution, _, fair, __: solution.energy <= fair))
+    problem = make_problem("logistic", n=400, d=12, lam=lam)
+    steps = Newton(problem, np.random.default_rng(0))
+    steps.start(np.zeros(problem.n), 0.0)
+    for _ in range(6):
+        steps.visit(problem.n)
+        assert steps.gap_estimate is not None
+        gap = df.certify(problem, steps.w, 0.0, steps.alpha).gap
+        if gap < 1e-3 * problem.at_zero:
+            assert gap <= 3.0 * steps.gap_estimate + 1e-15
+
+
+def test_small_data_need_no_look_and_no_sample() -> None:
+    rng = np.random.default_rng(0)
+    for n, d in ((300, 6), (700, 14), (3000, 4), (2000, 10)):
+        X = rng.normal(size=(n, d))
+        result = df.solve(df.Problem(X, X[:, 0] + rng.logistic(size=n) > 0, lam=1 / n), tol=1e-6, random_state=0)
+        assert phases(result) == ["newton"]
+        assert result.trace[0].passes == 0
+        assert result.trace[-1].passes == 4 * result.n_epochs
+
+
 def test_many_columns_in_short_rows_need_no_factorisation() -> None:
     rng = np.random.default_rng(0)
     columns = np.sort(rng.permuted(np.tile(np.arange(1200), (4000, 1)), axis=1)[:, :6], axis=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mpmath as mp
 import numba
@@ -393,14 +394,16 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
     X = rng.normal(size=(8000, 40))
     problem = df.Problem(X, X[:, 0] + rng.logistic(size=8000) > 0, lam=0.01)
     formed: list[int] = []
-    factorise = newton.Factor
-    monkeypatch.setattr(newton, "Factor", lambda hessian: formed.append(1) or factorise(hessian))
-    of_rows: list[int] = []
-    sums = newton.curvature_sum
-    monkeypatch.setattr(newton, "curvature_sum", lambda part, c: of_rows.append(part.n) or sums(part, c))
+    derivatives = newton.derivatives
+
+    def recorded(part: df.Problem, *given: Any) -> Any:
+        formed.append(part.n if given[-1] else 0)
+        return derivatives(part, *given)
+
+    monkeypatch.setattr(newton, "derivatives", recorded)
     after_a_step(problem, WORTH=0, _WORTH_A_SAMPLE=0.0)
-    assert formed  # on the sample
-    assert not of_rows  # and that one was the preconditioner of the step on all rows
+    assert formed[0] == sample_size(problem) == 1000
+    assert formed[-1] == 0  # the step on all rows had that one as its preconditioner
 
 
 @pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6])
@@ -410,7 +413,8 @@ def test_the_estimate_counts_what_conjugate_gradients_left(lam: float, monkeypat
     problem = make_problem("logistic", n=400, d=12, lam=lam)
     steps = Newton(problem, np.random.default_rng(0))
     steps.start(np.zeros(problem.n), 0.0)
-    for _ in range(6):
+    steps.most_products = 500
+    for _ in range(8):
         steps.visit(problem.n)
         assert steps.gap_estimate is not None
         gap = df.certify(problem, steps.w, 0.0, steps.alpha).gap

@@ -140,7 +140,7 @@ class Auto(Solver):
 
     def _look_at_sample(self) -> None:
         """Where neither Newton's method nor permutations are clearly cheaper, let two epochs on a part of the rows decide."""
-        problem, rng = self.problem, self.rng
+        problem = self.problem
         if not (Newton.suits(problem) and Newton.direct(problem)):
             return
         size = look_size(problem)
@@ -148,6 +148,7 @@ class Auto(Solver):
             return
         if 2 * size > problem.n or self._newton_cost < _QUICK_STEP:
             return  # not worth a look
+        rng = self.rng
         sample = Sample(problem, rng, size)
         self.rows_touched += sample.steps.rows_touched
         if sample.gap > _HARD * max(1.0, self._newton_to_permutations):

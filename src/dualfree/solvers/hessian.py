@@ -175,9 +175,10 @@ class Factor:
         self.scale = 1.0 / np.sqrt(np.diagonal(hessian))
         scaled = hessian * self.scale[:, None]
         scaled *= self.scale
+        diagonal = scaled.reshape(-1)[:: self.scale.size + 1]
         bump, trouble = 0.0, 1
         while trouble:
-            scaled[np.diag_indices(self.scale.size)] = 1.0 + bump
+            diagonal[:] = 1.0 + bump
             # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
             self.factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0)
             bump = max(1e-14, 100.0 * bump)

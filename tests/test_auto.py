@@ -120,6 +120,8 @@ def test_the_sample_leaves_few_steps() -> None:
     problem = df.Problem(X, y, lam=1e-5)
     assert sample_size(problem) == 2500
     assert tells_weights(problem, 2500)
+    few = problem.subset(np.arange(900))
+    assert not tells_weights(few, sample_size(few))  # of more than half of the rows
 
     def steps(sample: bool) -> int:
         newton = Newton(problem, np.random.default_rng(0))

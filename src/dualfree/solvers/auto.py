@@ -48,7 +48,8 @@ _IN_DOUBT = 1.2  # the same, where there are too few rows to look at some of the
 _QUICK_STEP = 4.5e5  # nanoseconds
 _HARD = 0.07  # the part of the gap that two epochs leave on a part of the rows
 _MANY_PASSES = 5
-_FAST = 1.2  # log of what a pass divides the gap by; adaptive visits would not do better
+_DEAR_SCAN = 1.5
+_FAST = 1.7  # log of what permutations divide the gap by for the cost of an epoch and a scan; adaptive visits would not do better
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _TOO_MANY_PASSES = 500
@@ -60,7 +61,7 @@ _SETTLING = 4  # evaluations or estimates before the rate of a later phase is be
 # and for an entry. A scan: for a row. What the interpreter does for a Newton step and for an epoch: most of it, on small data.
 PER_ROW, _PER_EXPONENTIAL, PER_ENTRY = 30.0, 40.0, 3.5
 _PER_LONG_ROW, _PER_LONG_ENTRY, _PER_DENSE_ENTRY = 50.0, 1.8, 0.8  # the same for long rows, sparse and dense
-_PER_SCANNED_ROW = 10.0
+_PER_SCANNED_ROW, _PER_DENSE_ENTRY_IN_ORDER = 10.0, 0.6
 _PER_STEP = 1.5e5
 _PER_EPOCH = 8e4
 
@@ -76,6 +77,7 @@ class Auto(Solver):
         self.active: Solver = self._first_method()(problem, rng)
         self.phase = self.active.name
         self.history: list[tuple[float, float]] = []
+        self.guessed = False  # whether the history has a gap that was not evaluated
         self.since = 0  # where in the history the phase began
         self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
@@ -175,6 +177,10 @@ class Auto(Solver):
         if len(self.history) == 1 and passes > 1.5 and isinstance(self.active, ExactSteps) and self.active.activity:
             # the gap an epoch ago, which nobody evaluated: what D gained since, and about half as much again for P
             self.history.append((passes - 1.0, _BEFORE * (gap + self.active.activity)))
+            self.guessed = True
+        elif self.guessed and isinstance(self.active, Permutations):
+            del self.history[1]  # now two are known
+            self.guessed = False
         self.history.append((passes, gap))
         if self.settled or not gap > target:
             return
@@ -196,8 +202,9 @@ class Auto(Solver):
         elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
             self._change(self._second_order(), afresh=self._is_far(gap))
             self.settled = not isinstance(self.active, InteriorPoint)
-        elif isinstance(self.active, Permutations) and left > _MANY_PASSES and rate < _FAST:
-            self._change(Adaptive)
+        elif isinstance(self.active, Permutations) and left > _MANY_PASSES and rate * self._with_scan < _FAST:
+            if self._with_scan < _DEAR_SCAN or not self.guessed:  # where a scan costs half of an epoch, be sure
+                self._change(Adaptive)
 
     def _second_order(self) -> type[Solver]:
         if InteriorPoint.suits(self.problem):
@@ -255,7 +262,13 @@ class Auto(Solver):
         return entries + per_row * problem.n + _PER_EPOCH
 
     def _scan_cost(self) -> float:
-        return PER_ENTRY_IN_ORDER * self.problem.nnz + _PER_SCANNED_ROW * self.problem.n
+        per_entry = _PER_DENSE_ENTRY_IN_ORDER if len(self.problem.rows) == 1 else PER_ENTRY_IN_ORDER
+        return per_entry * self.problem.nnz + _PER_SCANNED_ROW * self.problem.n
+
+    @property
+    def _with_scan(self) -> float:
+        """What an epoch and a scan cost, in epochs."""
+        return 1.0 + self._scan_cost() / self._epoch_cost()
 
     @cached_property
     def _newton_cost(self) -> float:

@@ -33,7 +33,7 @@ from .._checks import Array
 from .._jit import device, kernel
 from ..certificate import Shape
 from ..dual_domain import bounds, unlimited
-from ..losses import Squared
+from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem, slopes_into
 from ..team import Part
@@ -132,17 +132,20 @@ class Newton(Solver):
         Early steps far from the optimum need no exact derivatives. A few on an eighth of the rows leave two or three on all.
         """
         problem = self.problem
-        looked = self.sample or Sample(problem, self.rng, look_size(problem))
+        if self.sample is None and not isinstance(problem.loss, Logistic):  # which rows are on flat parts of the loss?
+            self.sample = Sample(problem, self.rng, look_size(problem))
+            self.rows_touched += self.sample.steps.rows_touched
         part = problem.subset(drawn_evenly(problem.n, sample_size(problem), self.rng))
         steps = Newton(part, self.rng)
-        steps.given_w = looked.steps.w
-        steps.start(np.zeros(part.n), looked.steps.intercept)
+        if self.sample is not None:
+            steps.given_w = self.sample.steps.w
+        steps.start(np.zeros(part.n), 0.0 if self.sample is None else self.sample.steps.intercept)
         enough = _BY_CHANCE * part.d / part.n * part.at_zero
         for _ in range(_SAMPLE_STEPS):
             steps.visit(part.n)
             if not steps.decrement > enough:
                 break
-        self.rows_touched += steps.rows_touched + (looked.steps.rows_touched if self.sample is None else 0.0)
+        self.rows_touched += steps.rows_touched
         self.sample = None  # it holds a vector of length n
         self._go_to(steps.w, steps.intercept)
         self.factor = steps.factor

@@ -48,8 +48,9 @@ _IN_DOUBT = 1.2  # the same, where there are too few rows to look at some of the
 _QUICK_STEP = 4.5e5  # nanoseconds
 _HARD = 0.07  # the part of the gap that two epochs leave on a part of the rows
 _MANY_PASSES = 5
-_DEAR_SCAN = 1.5
-_FAST = 1.7  # log of what permutations divide the gap by for the cost of an epoch and a scan; adaptive visits would not do better
+# log of what permutations divide the gap by for the cost of an epoch and a scan: adaptive visits would not do better
+_FAST = 1.7
+_DEAR_SCAN = 1.5  # an epoch and a scan, in epochs
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _TOO_MANY_PASSES = 500
@@ -202,9 +203,13 @@ class Auto(Solver):
         elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
             self._change(self._second_order(), afresh=self._is_far(gap))
             self.settled = not isinstance(self.active, InteriorPoint)
-        elif isinstance(self.active, Permutations) and left > _MANY_PASSES and rate * self._with_scan < _FAST:
-            if self._with_scan < _DEAR_SCAN or not self.guessed:  # where a scan costs half of an epoch, be sure
-                self._change(Adaptive)
+        elif isinstance(self.active, Permutations) and left > _MANY_PASSES and self._scans_may_pay(rate):
+            self._change(Adaptive)
+
+    def _scans_may_pay(self, rate: float) -> bool:
+        """Whether permutations are slow; where a scan costs half of an epoch, two gaps have to say so."""
+        with_scan = 1.0 + self._scan_cost() / self._epoch_cost()
+        return rate * with_scan < _FAST and (with_scan < _DEAR_SCAN or not self.guessed)
 
     def _second_order(self) -> type[Solver]:
         if InteriorPoint.suits(self.problem):
@@ -264,11 +269,6 @@ class Auto(Solver):
     def _scan_cost(self) -> float:
         per_entry = _PER_DENSE_ENTRY_IN_ORDER if len(self.problem.rows) == 1 else PER_ENTRY_IN_ORDER
         return per_entry * self.problem.nnz + _PER_SCANNED_ROW * self.problem.n
-
-    @property
-    def _with_scan(self) -> float:
-        """What an epoch and a scan cost, in epochs."""
-        return 1.0 + self._scan_cost() / self._epoch_cost()
 
     @cached_property
     def _newton_cost(self) -> float:

@@ -130,6 +130,7 @@ class Newton(Solver):
         """Solve the problem on a part of the rows, about as exactly as a part can know the answer, and begin from there.
 
         Early steps far from the optimum need no exact derivatives. A few on an eighth of the rows leave two or three on all.
+        Those may begin on a part in turn.
         """
         problem = self.problem
         if self.sample is None and not isinstance(problem.loss, Logistic):  # which rows are on flat parts of the loss?

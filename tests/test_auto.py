@@ -46,7 +46,7 @@ def test_few_columns_are_for_newton() -> None:
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize(("n", "dense", "phase"), [(400, True, "conjugate-gradients"), (400, False, "adaptive")])
+@pytest.mark.parametrize(("n", "dense", "phase"), [(400, True, "conjugate-gradients"), (400, False, "prox-sdca")])
 def test_many_columns_and_the_squared_loss(n: int, dense: bool, phase: str, fit_intercept: bool) -> None:
     X = scipy.sparse.random(n, 2100, density=0.02, format="csr", rng=np.random.default_rng(0))
     y = np.asarray(X.sum(axis=1)).ravel() + np.random.default_rng(1).normal(size=n)

@@ -20,6 +20,8 @@ from dualfree.row_sums import residuals_at_zero
 from dualfree.sampling.permutation import shuffle
 from dualfree.solvers import hessian, newton
 from dualfree.solvers.adaptive import Adaptive, _share_out
+from dualfree.solvers.auto import Auto
+from dualfree.solvers.base import RandomSource
 from dualfree.solvers.conjugate_gradients import ConjugateGradients
 from dualfree.solvers.exact_steps import ExactSteps
 from dualfree.solvers.newton import Newton
@@ -423,6 +425,22 @@ def test_the_estimate_counts_what_conjugate_gradients_left(lam: float, monkeypat
         gap = df.certify(problem, steps.w, 0.0, steps.alpha).gap
         if gap < 1e-3 * problem.at_zero:
             assert gap <= 3.0 * steps.gap_estimate + 1e-15
+
+
+def test_one_epoch_says_nothing_of_the_rate() -> None:
+    """Where the look has been taken, too: its passes are no epochs on all rows."""
+    problem = make_problem("logistic", n=2000, d=60, lam=0.01)
+    auto = Auto(problem, RandomSource(0))
+    auto.rows_touched = 0.6 * problem.n
+    auto.active = Permutations(problem, auto.rng)
+    auto.settled = False
+    auto.start(np.full(problem.n, 1e-3) * problem.y, 0.0)
+    auto.observe(problem.at_zero, 1e-3)
+    auto.begin_epoch()
+    auto.visit(problem.n)
+    auto.observe(0.07 * problem.at_zero, 0.03 * problem.at_zero)
+    assert len(auto.history) == 2
+    assert isinstance(auto.active, Permutations)
 
 
 def test_small_data_need_no_look_and_no_sample() -> None:

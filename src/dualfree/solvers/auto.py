@@ -175,7 +175,8 @@ class Auto(Solver):
         if not 0.0 < gap < math.inf:
             return  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
-        if len(self.history) == 1 and passes > 1.5 and isinstance(self.active, ExactSteps) and self.active.activity:
+        two_epochs = len(self.history) == 1 and passes - self.history[0][0] > 1.5  # besides a look
+        if two_epochs and isinstance(self.active, ExactSteps) and self.active.activity:
             # the gap an epoch ago, which nobody evaluated: what D gained since, and about half as much again for P
             self.history.append((passes - 1.0, _BEFORE * (gap + self.active.activity)))
             self.guessed = True

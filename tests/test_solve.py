@@ -276,6 +276,22 @@ def test_ctrl_c_while_auto_changes_its_method(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_array_equal(after, before)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_stop_far_from_the_optimum_keeps_the_weights(steps: int, fit_intercept: bool) -> None:
+    """Newton's first α are worse than none: the gap at w is P at most, which α = 0 proves."""
+    problem = make_problem("logistic", n=80, d=6, lam=1e-9, fit_intercept=fit_intercept)
+    result = df.solve(problem, tol=1e-9, max_epochs=steps, random_state=0)
+    assert result.status is df.Status.MAX_EPOCHS
+    assert result.trace[-1].phase == "newton"
+    assert result.w.any()
+    assert result.certificate.relative_gap < 1.0
+    assert result.certificate.gap == min(entry.gap for entry in result.trace)
+    assert result.certificate.gap >= Reference(problem).suboptimality(result.w, result.intercept)
+    again = df.certify(problem, result.w, result.intercept, result.alpha)
+    assert again.gap == pytest.approx(result.certificate.gap, rel=1e-9)
+
+
 class _OwnNumbers(ProxSdca):
     """A solver that draws when it is made, and keeps the generator by the usual name."""
 

@@ -77,7 +77,10 @@ def test_the_same_seed_gives_the_same_bits_with_any_number_of_jobs(three_classes
         model.set_params(random_state=3, tol=1e-3)
         one = model.fit(X, y).coef_
         np.testing.assert_array_equal(model.set_params(n_jobs=2).fit(X, y).coef_, one)
-        assert not np.array_equal(model.set_params(random_state=4).fit(X, y).coef_, one)
+        by_coordinates = (
+            model.set_params(solver="prox-sdca").fit(X, y).coef_
+        )  # auto draws no numbers for data this small
+        assert not np.array_equal(model.set_params(random_state=4).fit(X, y).coef_, by_coordinates)
     model = df.LogisticRegression(n_jobs=2)
     np.testing.assert_array_equal(model.fit(X, y).coef_, model.fit(X, y).coef_)
 
@@ -164,7 +167,7 @@ def test_sklearn_callbacks(binary, three_classes):
 
 def test_a_callback_can_stop_the_fit(binary):
     pytest.importorskip("sklearn.callback")
-    model = df.LogisticRegression(random_state=0, tol=1e-12).set_callbacks(Recorder(stop_after=1))
+    model = df.LogisticRegression(random_state=0, solver="prox-sdca", tol=1e-12).set_callbacks(Recorder(stop_after=1))
     with pytest.warns(ConvergenceWarning, match="the run was interrupted"):
         model.fit(*binary)
     assert len(model.trace_) == 2

@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .._checks import Array
-from ..certificate import Certificate, KnownWeights, at_zero_weights, bound_gap, with_intercept_bound
+from ..certificate import Certificate, KnownWeights, at_zero_weights, bound_gap, certify, with_intercept_bound
 from ..dual_domain import Balance, project
 from ..least_squares import certify_least_squares
 from ..problem import Problem
@@ -397,6 +397,8 @@ class Run:
             last = self._evaluate(quietly=True)
             if last is not None and last[0] is Status.CONVERGED:
                 status, note = last
+        if status not in (Status.CONVERGED, Status.DIVERGED):
+            self._try_without_dual()
         problem, best = self.problem, self.best
         certificate = best.certificate
         if problem.fit_intercept:
@@ -413,6 +415,20 @@ class Run:
             solver=self.solver.name,
             trace=self.trace,
         )
+
+    def _try_without_dual(self) -> None:
+        """A run that is stopped far from the optimum: its w may be good, and its α worse than none (Newton's first steps).
+
+        Losses are not negative, so α = 0 says that P* ≥ 0: at the last w the gap is P at most, less than where the run began.
+        """
+        last, best = self.trace[-1], self.best
+        if best is None or not (last.primal < best.certificate.primal and last.gap > best.certificate.gap):
+            return
+        w, nothing = self.spare[1].copy(), np.zeros(self.problem.n)
+        certificate = certify(self.problem, w, self.guess_b, nothing)
+        if certificate.gap < best.certificate.gap:
+            self.trace.append(replace(last, dual=certificate.dual, gap=certificate.gap))
+            self.best = _Point(w, self.guess_b, nothing, certificate)
 
 
 def message_of(status: Status, note: str, certificate: Certificate) -> str:

@@ -427,6 +427,46 @@ def test_the_estimate_counts_what_conjugate_gradients_left(lam: float, monkeypat
             assert gap <= 3.0 * steps.gap_estimate + 1e-15
 
 
+@given(
+    kinks=st.lists(st.tuples(st.floats(-30, 30), st.floats(-8, 4)), min_size=1, max_size=8),
+    scale=st.floats(-12, 12),
+    smooth=st.floats(0.0, 1.0),
+)
+def test_the_line_search_never_goes_uphill(kinks: list[tuple[float, float]], scale: float, smooth: float) -> None:
+    """On nearly piecewise linear functions, however long the first step: but for a full step, which may overshoot a little."""
+    at, weight = 10.0**scale * np.array([k for k, _ in kinks]), 10.0 ** np.array([size for _, size in kinks])
+
+    def slope(t: float) -> float:
+        return float(weight @ np.tanh((t - at) / (smooth * 10.0**scale + 1e-9)) + 1e-3 * t)
+
+    def value(t: float) -> float:
+        width = smooth * 10.0**scale + 1e-9
+        return float(weight @ (width * np.logaddexp((t - at) / width, (at - t) / width)) + 0.5e-3 * t * t)
+
+    here = slope(0.0)
+    t = newton._root_of_slope(slope, here)
+    if here < 0.0 and t != 1.0:
+        assert value(t) <= value(0.0) + 1e-9 * abs(value(0.0))
+
+
+@pytest.mark.parametrize("n", [2, 10, 600, 3000])
+def test_rows_on_straight_parts_do_not_lead_newton_astray(n: int) -> None:
+    """Huber's loss and an intercept, no row curved at w = 0: a step of 1e12, which has to be cut short."""
+    for seed in (3, 14):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(n, 2))
+        y = 10 ** rng.uniform(0, 4) * (X.sum(axis=1) + rng.normal(size=n) + 3 * rng.normal())
+        problem = df.Problem(X, y, loss="huber", lam=10 ** rng.uniform(-6, -1), fit_intercept=True)
+        assert df.solve(problem, tol=1e-6, random_state=0).status is df.Status.CONVERGED
+
+
+def test_conjugate_gradients_where_no_row_is_curved() -> None:
+    rng = np.random.default_rng(0)
+    X, y = 0.01 * rng.normal(size=(10, 200)), 100 * rng.normal(size=10)
+    problem = df.Problem(X, y, loss="huber", lam=0.07, fit_intercept=True)
+    assert df.solve(problem, tol=1e-9, random_state=0).status is df.Status.CONVERGED
+
+
 def test_one_epoch_says_nothing_of_the_rate() -> None:
     """Where the look has been taken, too: its passes are no epochs on all rows."""
     problem = make_problem("logistic", n=2000, d=60, lam=0.01)

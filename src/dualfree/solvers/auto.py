@@ -37,7 +37,7 @@ from .importance import Importance
 from .interior_point import InteriorPoint
 from .newton import DEAR, PER_ENTRY_IN_ORDER, Newton, step_cost
 from .prox_sdca import Permutations
-from .sample import Sample, look_size
+from .sample import Sample, curved_at_zero, look_size
 
 # How many steps each second-order method is expected to need from where it begins, and how many passes are many.
 _NEWTON_STEPS, _INTERIOR_STEPS, _INTERIOR_PATIENCE = 4, 20, 6
@@ -149,7 +149,7 @@ class Auto(Solver):
         size = look_size(problem)
         if not _CLEARLY[0] < self._newton_to_permutations < _CLEARLY[1]:
             return
-        if 2 * size > problem.n or self._newton_cost < _QUICK_STEP:
+        if curved_at_zero(problem) and (2 * size > problem.n or self._newton_cost < _QUICK_STEP):
             return  # not worth a look
         rng = self.rng
         sample = Sample(problem, rng, size)

@@ -425,10 +425,12 @@ class Run:
         if best is None or not (last.primal < best.certificate.primal and last.gap > best.certificate.gap):
             return
         w, nothing = self.spare[1].copy(), np.zeros(self.problem.n)
+        if not np.isfinite(w).all():
+            return
         certificate = certify(self.problem, w, self.guess_b, nothing)
         if certificate.gap < best.certificate.gap:
-            self.trace.append(replace(last, dual=certificate.dual, gap=certificate.gap))
             self.best = _Point(w, self.guess_b, nothing, certificate)
+            self.trace.append(replace(last, dual=certificate.dual, gap=certificate.gap))
 
 
 def message_of(status: Status, note: str, certificate: Certificate) -> str:

@@ -33,6 +33,7 @@ _NARROW_BYTES = 3 << 13
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
 _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
 _PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few columns
+_LEAST_CURVATURE = 1e-12  # of the intercept, where no row is on a curved part of the loss
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 # A factorisation, for d³; a product with the Hessian, for a stored entry (in a dense row, in a sparse one) and for a row.
 PER_CUBE = 0.015
@@ -162,7 +163,7 @@ def regularised(total: Array, problem: Shape) -> Array:
     """Turn Σ c_i x_i x_iᵀ over all rows into the Hessian of P, in place."""
     d, n = problem.d, problem.n
     if problem.fit_intercept:
-        total[d, d] = max(total[d, d], 1e-12 * n)
+        total[d, d] = max(total[d, d], _LEAST_CURVATURE * n)
     total /= n
     total.reshape(-1)[: d * total.shape[1] : total.shape[1] + 1] += problem.lam
     return total
@@ -175,7 +176,7 @@ class Factor:
         self.scale = 1.0 / np.sqrt(np.diagonal(hessian))
         scaled = hessian * self.scale[:, None]
         scaled *= self.scale
-        diagonal = scaled.reshape(-1)[:: self.scale.size + 1]
+        diagonal = np.einsum("ii->i", scaled)  # a view
         bump, trouble = 0.0, 1
         while trouble:
             diagonal[:] = 1.0 + bump
@@ -203,6 +204,8 @@ def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
 
     product = team.add_up(vector.size, one)
     product[: problem.d] += problem.lam * vector[: problem.d]
+    if problem.fit_intercept and not curvatures.any():
+        product[problem.d] = _LEAST_CURVATURE * vector[problem.d]
     return product
 
 

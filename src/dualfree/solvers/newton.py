@@ -50,11 +50,11 @@ from .hessian import (
     sum_in_order,
 )
 from .linear_cg import LinearCg
-from .sample import Sample, drawn_evenly, look_size, sample_size, tells_weights
+from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size, tells_weights
 
 # Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
 _AT_A_TIME = 256
-_LINE_STEPS = 30
+_LINE_STEPS, _SHRINK = 60, 0.1
 _TINY = 1e-200  # a quotient by it does not overflow
 # How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
 _OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
@@ -110,9 +110,12 @@ class Newton(Solver):
         self.most_products = int(min(in_products, _CG_STEPS))
         size = sample_size(self.problem)
         afresh = not self.w.any() and not intercept
+        known = curved_at_zero(self.problem)
         self.begins_on_sample = (
-            afresh and tells_weights(self.problem, size) and step_cost(self.problem) > _WORTH_A_SAMPLE
+            afresh and tells_weights(self.problem, size) and (step_cost(self.problem) > _WORTH_A_SAMPLE or not known)
         )
+        if afresh and not known and self.sample is None and not self.begins_on_sample:
+            self._look()
         if afresh and self.sample is not None and not self.begins_on_sample:
             self.w, intercept, self.sample = self.sample.steps.w, self.sample.steps.intercept, None
         self._go_to(self.w, intercept)
@@ -126,6 +129,11 @@ class Newton(Solver):
             self._move(np.zeros(1), w, intercept)
             self.rows_touched += problem.n
 
+    def _look(self) -> None:
+        """Find out by two epochs on some rows which ones are on flat or straight parts of the loss."""
+        self.sample = Sample(self.problem, self.rng, look_size(self.problem))
+        self.rows_touched += self.sample.steps.rows_touched
+
     def _solve_sample(self) -> None:
         """Solve the problem on a part of the rows, about as exactly as a part can know the answer, and begin from there.
 
@@ -133,9 +141,8 @@ class Newton(Solver):
         Those may begin on a part in turn.
         """
         problem = self.problem
-        if self.sample is None and not isinstance(problem.loss, Logistic):  # which rows are on flat parts of the loss?
-            self.sample = Sample(problem, self.rng, look_size(problem))
-            self.rows_touched += self.sample.steps.rows_touched
+        if self.sample is None and not isinstance(problem.loss, Logistic):
+            self._look()
         part = problem.subset(drawn_evenly(problem.n, sample_size(problem), self.rng))
         steps = Newton(part, self.rng)
         if self.sample is not None:
@@ -311,16 +318,19 @@ def step_cost(problem: Problem) -> float:
 def _root_of_slope(slope: Any, here: float) -> float:
     """Find t with slope(t) about zero, 1 where that will do: a bracket, and secants inside it.
 
-    P is convex along the line: where the slope is still negative, P has fallen all the way; where it is positive but a small
-    part of the slope at 0, the least point was passed only just now.
+    P is convex along the line. Where the slope is still negative, P has fallen all the way. Where it is positive, P has fallen
+    by −low · slope(low) at least up to low, where the slope was negative, and risen by (t − low) · slope(t) at most since then.
     """
     low, at_low, high, at_high, t = 0.0, here, np.inf, np.inf, 1.0
     if not here < 0.0:
         return 1.0  # rounding is all that is left: a full step is right
-    for _ in range(_LINE_STEPS):
+    for trial in range(_LINE_STEPS):
         at = slope(t)
-        if _UNDERSHOOT * here <= at <= -_OVERSHOOT * here and (t == 1.0 or abs(at) <= -_MISSED * here):
-            break
+        has_fallen = (t - low) * max(at, 0.0) <= -low * at_low
+        if t == 1.0 and _UNDERSHOOT * here <= at <= -_OVERSHOOT * here:
+            return t
+        if t != 1.0 and abs(at) <= -_MISSED * here and has_fallen:
+            return t
         if at > 0.0 or np.isnan(at):
             high, at_high = t, at
         else:
@@ -329,8 +339,10 @@ def _root_of_slope(slope: Any, here: float) -> float:
             t *= 4.0
             continue
         share = at_low / (at_low - at_high) if np.isfinite(at_high) else 0.5
+        if low == 0.0 and trial > 2:
+            share = min(share, _SHRINK)  # far too long a step, as where no row is curved
         t = low + min(0.9, max(0.1, share)) * (high - low)
-    return t
+    return low
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 from .. import rows as _rows
 from .._checks import Array
 from .._jit import kernel
-from ..losses import Squared
+from ..losses import Logistic, Squared, SquaredHinge
 from ..losses.calls import loss_fenchel_young
 from ..problem import Problem
 from .base import RandomNumbers
@@ -76,6 +76,11 @@ def drawn_evenly(n: int, size: int, rng: np.random.Generator) -> Array:
     """Rows, one at random out of each of `size` groups of consecutive ones."""
     stride = n // size
     return np.arange(size) * stride + rng.integers(stride, size=size)
+
+
+def curved_at_zero(problem: Problem) -> bool:
+    """Whether the loss is known to be curved at w = 0 for every row, so that Newton's method may begin there."""
+    return isinstance(problem.loss, (Logistic, Squared, SquaredHinge))
 
 
 def look_size(problem: Problem) -> int:

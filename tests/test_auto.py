@@ -449,6 +449,16 @@ def test_the_line_search_never_goes_uphill(kinks: list[tuple[float, float]], sca
         assert value(t) <= value(0.0) + 1e-9 * abs(value(0.0))
 
 
+def test_a_small_slope_uphill_is_no_end_of_the_search() -> None:
+    """P falls for a ten-thousandth of the step, then rises slowly: a twentieth of the first slope, for a thousand times as long."""
+
+    def slope(t: float) -> float:
+        return -1.0 if t < 1e-4 else 0.05 if t < 0.5 else 5.0
+
+    t = newton._root_of_slope(slope, -1.0)
+    assert -min(t, 1e-4) + 0.05 * max(t - 1e-4, 0.0) < 0.0
+
+
 @pytest.mark.parametrize("n", [2, 10, 600, 3000])
 def test_rows_on_straight_parts_do_not_lead_newton_astray(n: int) -> None:
     """Huber's loss and an intercept, no row curved at w = 0: a step of 1e12, which has to be cut short."""

@@ -450,7 +450,7 @@ def test_the_line_search_never_goes_uphill(kinks: list[tuple[float, float]], sca
 
 
 def test_a_small_slope_uphill_is_no_end_of_the_search() -> None:
-    """P falls for a ten-thousandth of the step, then rises slowly: a twentieth of the first slope, for a thousand times as long."""
+    """P falls for a ten-thousandth of the step, then rises at a twentieth of the first slope, for a thousand times as long."""
 
     def slope(t: float) -> float:
         return -1.0 if t < 1e-4 else 0.05 if t < 0.5 else 5.0

@@ -84,7 +84,7 @@ def sets() -> Iterator[tuple[str, Any, np.ndarray]]:
 
 
 def more_sets() -> Iterator[tuple[str, Any, np.ndarray]]:
-    """Yield name, X and y of sets that were drawn after the last change of `auto`."""
+    """Yield name, X and y of sets that nothing in `auto` was chosen with."""
     rng = np.random.default_rng(_SEED + 1)
     X, y = load_wine(return_X_y=True)
     yield "wine_scaled", scale(X), np.where(y == 1, 1.0, -1.0)
@@ -124,7 +124,7 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where to write; one .npz file a set")
-    parser.add_argument("--more", action="store_true", help="twelve others, drawn after the last change of `auto`")
+    parser.add_argument("--more", action="store_true", help="twelve others, which nothing in `auto` was chosen with")
     arguments = parser.parse_args()
     folder = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)

@@ -347,9 +347,8 @@ def test_other_data_are_sets_that_can_be_compared(tmp_path):
     for name, X, y in some:
         other_data.write(tmp_path, name, X, y)
     found = files_in(tmp_path)
-    assert {"cancer_raw", "cancer_scaled", "digits_odd", "diabetes_raw", "wine_scaled", "mixed", "sensors"} == set(
-        found
-    )
+    expected = {"cancer_raw", "cancer_scaled", "digits_odd", "diabetes_raw", "wine_scaled", "mixed", "sensors"}
+    assert set(found) == expected
     for name, path in found.items():
         data = load(name, path, "float64")
         assert data.task == ("regression" if name == "diabetes_raw" else "binary")

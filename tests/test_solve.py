@@ -262,6 +262,7 @@ def test_ctrl_c_while_auto_changes_its_method(monkeypatch: pytest.MonkeyPatch) -
     assert result.status is df.Status.INTERRUPTED
     reference = Reference(problem)
     assert result.certificate.gap >= reference.suboptimality(result.w)
+    assert 0.0 <= (result.alpha * problem.y).min() <= (result.alpha * problem.y).max() <= 1.0
 
     auto = Auto(problem, RandomSource(0))
     auto.start(np.zeros(problem.n), 0.0)

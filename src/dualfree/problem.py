@@ -164,7 +164,7 @@ class Problem:
         other = copy.copy(self)
         other.__dict__.pop("pairs", None)
         other.n = last - first
-        if len(self.rows) == 1:
+        if self.is_dense:
             other.rows = (self.rows[0][first:last],)
         else:
             other.rows = (*self.rows[:-1], self.rows[-1][first : last + 1])
@@ -186,7 +186,7 @@ class Problem:
         return other
 
     def __repr__(self) -> str:
-        form = "dense" if len(self.rows) == 1 else "CSR"
+        form = "dense" if self.is_dense else "CSR"
         intercept = ", fit_intercept=True" if self.fit_intercept else ""
         return f"Problem({self.n}×{self.d} {form}, {self.loss!r}, lam={self.lam:g}{intercept})"
 
@@ -198,9 +198,14 @@ class Problem:
         return np.asarray(self.sample_weight * self.loss.smoothness)
 
     @property
+    def is_dense(self) -> bool:
+        """Whether the rows are kept with their zeros."""
+        return len(self.rows) == 1
+
+    @property
     def nnz(self) -> int:
         """Stored entries of X."""
-        return self.n * self.d if len(self.rows) == 1 else int(self.rows[-1][-1] - self.rows[-1][0])
+        return self.n * self.d if self.is_dense else int(self.rows[-1][-1] - self.rows[-1][0])
 
     @cached_property
     def pairs(self) -> int:
@@ -210,7 +215,7 @@ class Problem:
     @property
     def nnz_per_row_max(self) -> int:
         """Stored entries of the longest row."""
-        return self.d if len(self.rows) == 1 else int(np.diff(self.rows[-1]).max())
+        return self.d if self.is_dense else int(np.diff(self.rows[-1]).max())
 
     @property
     def at_zero(self) -> float:

@@ -150,7 +150,7 @@ class Team:
 
 def _cuts(problem: Problem, size: int) -> list[int]:
     """Where to cut the rows into `size` parts of about the same number of entries, none empty."""
-    if len(problem.rows) == 1:
+    if problem.is_dense:
         return [problem.n * k // size for k in range(size + 1)]
     indptr = problem.rows[-1]
     inner = np.searchsorted(indptr, [problem.nnz * k // size for k in range(1, size)])

@@ -77,9 +77,8 @@ def test_the_same_seed_gives_the_same_bits_with_any_number_of_jobs(three_classes
         model.set_params(random_state=3, tol=1e-3)
         one = model.fit(X, y).coef_
         np.testing.assert_array_equal(model.set_params(n_jobs=2).fit(X, y).coef_, one)
-        by_coordinates = (
-            model.set_params(solver="prox-sdca").fit(X, y).coef_
-        )  # auto draws no numbers for data this small
+        # auto draws no numbers for data this small
+        by_coordinates = model.set_params(solver="prox-sdca").fit(X, y).coef_
         assert not np.array_equal(model.set_params(random_state=4).fit(X, y).coef_, by_coordinates)
     model = df.LogisticRegression(n_jobs=2)
     np.testing.assert_array_equal(model.fit(X, y).coef_, model.fit(X, y).coef_)

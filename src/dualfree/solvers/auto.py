@@ -137,7 +137,7 @@ class Auto(Solver):
         if not problem.loss.convex:
             return Importance
         direct = Newton.suits(problem) and Newton.direct(problem)
-        if ConjugateGradients.suits(problem) and (problem.n > problem.d or len(problem.rows) == 1):
+        if ConjugateGradients.suits(problem) and (problem.n > problem.d or problem.is_dense):
             return Newton if direct and hessian.in_products(problem) <= DEAR else ConjugateGradients
         return Newton if direct and self._newton_to_permutations < _IN_DOUBT else Permutations
 
@@ -268,12 +268,12 @@ class Auto(Solver):
     def _epoch_cost(self) -> float:
         problem = self.problem
         per_row = PER_ROW + (_PER_EXPONENTIAL if isinstance(problem.loss, Logistic) else 0.0)
-        per_entry = _PER_DENSE_ENTRY if len(problem.rows) == 1 else _PER_LONG_ENTRY
+        per_entry = _PER_DENSE_ENTRY if problem.is_dense else _PER_LONG_ENTRY
         entries = min(PER_ENTRY * problem.nnz, per_entry * problem.nnz + _PER_LONG_ROW * problem.n)
         return entries + per_row * problem.n + _PER_EPOCH
 
     def _scan_cost(self) -> float:
-        per_entry = _PER_DENSE_ENTRY_IN_ORDER if len(self.problem.rows) == 1 else PER_ENTRY_IN_ORDER
+        per_entry = _PER_DENSE_ENTRY_IN_ORDER if self.problem.is_dense else PER_ENTRY_IN_ORDER
         return per_entry * self.problem.nnz + _PER_SCANNED_ROW * self.problem.n
 
     @cached_property

@@ -56,7 +56,7 @@ def _curved_share(problem: Problem) -> float:
 
 def product_cost(problem: Problem) -> float:
     """About how many nanoseconds a product of the Hessian with a vector takes."""
-    per_entry = _PER_PRODUCT_ENTRY if len(problem.rows) == 1 else _PER_PRODUCT_SPARSE_ENTRY
+    per_entry = _PER_PRODUCT_ENTRY if problem.is_dense else _PER_PRODUCT_SPARSE_ENTRY
     return _curved_share(problem) * (per_entry * problem.nnz + _PER_PRODUCT_ROW * problem.n)
 
 
@@ -79,11 +79,11 @@ def _dense_cost(problem: Problem) -> float:
 
 def _by_blas(problem: Problem) -> bool:
     """Whether the rows are full enough to be multiplied as dense blocks."""
-    return len(problem.rows) == 1 or _dense_cost(problem) < _PER_PAIR * problem.pairs
+    return problem.is_dense or _dense_cost(problem) < _PER_PAIR * problem.pairs
 
 
 def _is_narrow(problem: Problem) -> bool:
-    return len(problem.rows) == 1 and problem.d <= _NARROW
+    return problem.is_dense and problem.d <= _NARROW
 
 
 # --- forming it -------------------------------------------------------------------------------------------------------

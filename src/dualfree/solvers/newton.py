@@ -114,10 +114,11 @@ class Newton(Solver):
         self.begins_on_sample = (
             afresh and tells_weights(self.problem, size) and (step_cost(self.problem) > _WORTH_A_SAMPLE or not known)
         )
-        if afresh and not known and self.sample is None and not self.begins_on_sample:
-            self._look()
-        if afresh and self.sample is not None and not self.begins_on_sample:
-            self.w, intercept, self.sample = self.sample.steps.w, self.sample.steps.intercept, None
+        if afresh and not self.begins_on_sample:
+            if self.sample is None and not known:
+                self._look()
+            if self.sample is not None:
+                self.w, intercept, self.sample = self.sample.steps.w, self.sample.steps.intercept, None
         self._go_to(self.w, intercept)
 
     def _go_to(self, w: Array, intercept: float) -> None:

@@ -26,6 +26,7 @@ from problems import make_problem
 import dualfree as df
 from dualfree.distributed import Block, ClusterError, Partitions, solve, tasks
 from dualfree.distributed.cluster import Cluster
+from dualfree.distributed.summary import summarise
 
 TESTS = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 PROBLEM = {"n": 400, "d": 40, "lam": 1e-3, "fit_intercept": True, "form": "csr64"}
@@ -255,6 +256,28 @@ def test_a_new_worker_gets_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(places[-1]) == 2
     assert_good(problem, changed, 1e-9)
     assert changed.w.tobytes() == alone.w.tobytes()
+
+
+def test_a_moved_partition_is_not_kept_where_it_was(client: Client) -> None:
+    """Even when somebody, as the traceback of a lost stage does, still refers to it."""
+    problem = make_problem("logistic", **PROBLEM)
+    cluster = Cluster(partitions_of(problem, 4), client, timeout=60)
+    try:
+        cluster.load(problem.loss)
+        summarise(cluster)
+        held = {part.key for part in cluster.parts}
+        references = list(cluster.parts)
+        cluster.places = [min(client.scheduler_info()["workers"])] * 4
+        cluster.spread_again = 0.0
+        cluster.spread()
+        moved = held - {part.key for part in cluster.parts}
+        assert len(moved) == 2
+        assert summarise(cluster).n == problem.n
+        wait_until(lambda: not any(client.who_has().get(key) for key in moved), 10.0)
+    finally:
+        cluster.close()
+    assert not tasks_left(client)
+    assert len(references) == 4
 
 
 @pytest.mark.slow

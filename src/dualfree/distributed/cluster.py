@@ -144,15 +144,18 @@ class Cluster:
             k = held[busiest].pop()
             held[idlest].append(k)
             self.stages += 1
+            left_behind = self.parts[k]
             with self._connected():
                 self.parts[k] = self.client.submit(
                     handed_over,
-                    self.parts[k],
+                    left_behind,
                     key=self._key("move", self.stages, k),
                     pure=False,
                     workers=[idlest],
                     allow_other_workers=True,
                 )
+            # Said aloud, not left to the last reference: the traceback of a stage that was lost may hold one for long.
+            left_behind.release()
             self.places[k] = None  # the next reply says where it is
         self.spread_again = time.monotonic() + _SPREAD_SECONDS
 

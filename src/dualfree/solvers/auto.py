@@ -8,6 +8,7 @@ Phases, each warm-started from the point that the one before reached (`docs/auto
   are fewer than the columns.
 - ``prox-sdca`` with permutations otherwise. Most of the way on easy problems.
 - ``adaptive`` after that, where more than a few passes are left: a scan of the residuals an epoch, visits in proportion.
+- ``newton`` with truncated steps, on trial (`trial.py`), where the Hessian does not fit in memory and the rows are short.
 - ``newton`` or ``interior-point`` (losses with a corner: hinge, ε-insensitive) after that, where the epochs that are left,
   extrapolated from the gaps, would cost more. Should the interior-point method end before tol, rounding being in its
   way, Prox-SDCA goes on from its α.
@@ -38,6 +39,7 @@ from .interior_point import InteriorPoint
 from .newton import DEAR, PER_ENTRY_IN_ORDER, Newton, step_cost
 from .prox_sdca import Permutations
 from .sample import Sample, curved_at_zero, look_size
+from .trial import Trial
 
 # How many steps each second-order method is expected to need from where it begins, and how many passes are many.
 _NEWTON_STEPS, _INTERIOR_STEPS, _INTERIOR_PATIENCE = 4, 20, 6
@@ -54,8 +56,10 @@ _DEAR_SCAN = 1.5  # an epoch and a scan, in epochs
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _TOO_MANY_PASSES = 500
+_CHEAP, _FORESEEN = 3.0, 100  # products to an epoch; the most passes that are believed to be left
 _TOO_MANY_FOR_CG = 100
 _NEAR = 1e-4
+_DIGITS = 1e-15  # that there are, where all are wanted
 _BEFORE = 1.5  # times the gap after an epoch and D's gain in it: about the gap before
 _SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
@@ -80,6 +84,7 @@ class Auto(Solver):
         self.history: list[tuple[float, float]] = []
         self.guessed = False  # whether the history has a gap that was not evaluated
         self.since = 0  # where in the history the phase began
+        self.trial: Trial | None = None  # of truncated Newton steps
         self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
     def start(self, alpha: Array, intercept: float) -> None:
@@ -186,6 +191,10 @@ class Auto(Solver):
         self.history.append((passes, gap))
         if self.settled or not gap > target:
             return
+        if self.trial is not None and self.trial.goes_on:
+            if not self.trial.still_pays(passes, gap):
+                self._return_to(self.trial.before)
+            return
         # The first gap of all says nothing of the rate (one epoch takes most of it away), nor do those of another phase.
         recent = self.history[max(1, self.since) :]
         if len(recent) < (2 if isinstance(self.active, Permutations) or self._is_far(gap) else _SETTLING):
@@ -195,7 +204,7 @@ class Auto(Solver):
         gap_before = min(value for at, value in recent if at <= passes_before)
         gap = min(value for _, value in recent)
         rate = math.log(gap_before / gap) / (passes - passes_before) if passes > passes_before else 0.0
-        left = math.log(gap / max(target, 1e-15 * self.problem.at_zero)) / rate if rate > 0 else math.inf
+        left = math.log(gap / max(target, _DIGITS * self.problem.at_zero)) / rate if rate > 0 else math.inf
         if isinstance(self.active, InteriorPoint):
             gaps = [gap for _, gap in self.history[self.since :]]
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
@@ -204,6 +213,8 @@ class Auto(Solver):
         elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
             self._change(self._second_order(), afresh=self._is_far(gap))
             self.settled = not isinstance(self.active, InteriorPoint)
+        elif self._truncated_steps_may_pay(left, passes, gap):
+            self._try_truncated_steps(left, passes, gap, target)
         elif isinstance(self.active, Permutations) and left > _MANY_PASSES and self._scans_may_pay(rate):
             self._change(Adaptive)
 
@@ -236,10 +247,7 @@ class Auto(Solver):
 
     def _second_order_is_cheaper(self, left: float, passes: float, gap: float) -> bool:
         """Whether the passes that are left would cost more than the steps of a second-order method."""
-        problem = self.problem
-        cost = left * self._epoch_cost()
-        if isinstance(self.active, Adaptive):  # half of its passes are scans
-            cost = 0.5 * left * (self._epoch_cost() + self._scan_cost())
+        problem, cost = self.problem, self._cost_of(left)
         if InteriorPoint.suits(problem):
             return cost > _INTERIOR_STEPS * self._newton_cost
         if not Newton.suits(problem):
@@ -249,9 +257,7 @@ class Auto(Solver):
         if not Newton.direct(problem):
             return left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 5
         steps = float(_NEWTON_STEPS if isinstance(problem.loss, Logistic) else _STEPS_TO_SETTLE)
-        if isinstance(self.active, Permutations):  # adaptive visits may still save the day
-            steps *= _LITTLE_GAIN if self._is_far(gap) else _ADAPTIVE_GAIN
-        return cost > steps * self._newton_cost
+        return cost > steps * self._gain(gap) * self._newton_cost
 
     def _change(self, kind: type[Any], afresh: bool = False) -> None:
         """Go on with another method from the point reached; or from zero, where that point is of no use."""
@@ -264,6 +270,48 @@ class Auto(Solver):
         self.active = new
         self.phase = kind.name
         self.since = len(self.history)
+
+    def _gain(self, gap: float) -> float:
+        """By how much adaptive visits may still save the day."""
+        if not isinstance(self.active, Permutations):
+            return 1.0
+        return _LITTLE_GAIN if self._is_far(gap) else _ADAPTIVE_GAIN
+
+    def _truncated_steps_may_pay(self, left: float, passes: float, gap: float) -> bool:
+        """Whether truncated Newton steps, whose number nobody can foretell, should have a trial."""
+        problem = self.problem
+        if not isinstance(self.active, ExactSteps) or not Newton.suits(problem) or Newton.direct(problem):
+            return False
+        if self._epoch_cost() < _CHEAP * hessian.product_cost(problem):
+            return False
+        if isinstance(self.active, Permutations) and not isinstance(problem.loss, Logistic):
+            return False  # with flat parts, adaptive visits may be all that is needed
+        spent = 0.0 if self.trial is None else self.trial.spent
+        return not self._by_conjugate_gradients and Trial.is_cheap(problem, self._cost_in_all(left, passes, gap), spent)
+
+    def _try_truncated_steps(self, left: float, passes: float, gap: float, target: float) -> None:
+        before, cost = self.active, self._cost_in_all(left, passes, gap)
+        if self.trial is None:
+            self._change(Newton, afresh=self._is_far(gap))
+            assert isinstance(self.active, Newton)
+            self.trial = Trial(self.active, max(target, _DIGITS * self.problem.at_zero))
+        else:
+            self._return_to(self.trial.newton)
+        self.trial.begin(before, passes, cost)
+
+    def _cost_in_all(self, left: float, passes: float, gap: float) -> float:
+        """What the coordinate steps have cost so far, and what they will."""
+        gone = passes - (0.0 if self.trial is None else self.trial.spent)
+        return self._cost_of(gone + min(left, _FORESEEN) / self._gain(gap))
+
+    def _return_to(self, before: Solver) -> None:
+        """Go on with a method from where it was left."""
+        self.active, self.phase, self.since = before, before.name, len(self.history)
+
+    def _cost_of(self, passes: float) -> float:
+        if isinstance(self.active, Adaptive):  # half of its passes are scans
+            return 0.5 * passes * (self._epoch_cost() + self._scan_cost())
+        return passes * self._epoch_cost()
 
     def _epoch_cost(self) -> float:
         problem = self.problem

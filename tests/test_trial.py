@@ -1,0 +1,108 @@
+"""Truncated Newton steps on trial: they take over where they are cheaper, and give way where they are not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import dualfree as df
+from dualfree.losses import Logistic, SquaredHinge
+from dualfree.solvers.auto import Auto
+from dualfree.solvers.hessian import product_cost
+from dualfree.solvers.newton import Newton
+from dualfree.solvers.trial import Trial
+
+
+def hashed(loss: str, lam_n: float, fit_intercept: bool = False, n: int = 6000, d: int = 2500) -> df.Problem:
+    """Short rows, each column as frequent as another, more columns than a Hessian may have."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(n, d, density=0.008, format="csr", rng=rng, data_rvs=rng.standard_normal)
+    y = X @ rng.normal(size=d) + rng.logistic(size=n) > 0.5
+    return df.Problem(X, y, loss=loss, lam=lam_n / n, fit_intercept=fit_intercept)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_truncated_steps_take_over_where_they_are_cheaper(
+    monkeypatch: pytest.MonkeyPatch, loss: str, fit_intercept: bool
+) -> None:
+    problem = hashed(loss, 1.0, fit_intercept)
+    result = df.solve(problem, tol=1e-8, random_state=0)
+    assert result.status is df.Status.CONVERGED
+    assert result.trace[-1].phase == Newton.name
+    monkeypatch.setattr(Trial, "is_cheap", lambda *_: False)
+    without = df.solve(problem, tol=1e-8, random_state=0)
+    assert Newton.name not in {entry.phase for entry in without.trace}
+    assert abs(result.certificate.primal - without.certificate.primal) <= 1e-8 * problem.at_zero
+    apart = float(np.linalg.norm(result.w - without.w))
+    assert apart <= result.certificate.distance_bound + without.certificate.distance_bound
+    # an epoch of coordinate steps costs more than three passes of the others
+    assert result.trace[-1].passes < 1.5 * without.trace[-1].passes
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_a_trial_that_fails_costs_a_part_only(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
+    """Newton steps that get nowhere: the coordinate steps go on from where they were, and the trial stays within its stake."""
+    problem = hashed(loss, 0.1)
+    trials: list[Trial] = []
+    begin = Trial.begin
+
+    def remembered(self: Trial, *arguments: Any) -> None:
+        trials.append(self)
+        begin(self, *arguments)
+
+    def in_vain(self: Newton, count: int) -> None:
+        assert self.most_products <= 1 + trials[-1].most * trials[-1].others
+        self.decrement, self.gap_estimate = 1.0, problem.at_zero
+        self.rows_touched += 9 * problem.n
+
+    monkeypatch.setattr(Trial, "begin", remembered)
+    monkeypatch.setattr(Newton, "visit", in_vain)
+    result = df.solve(problem, tol=1e-8, random_state=0)
+    assert trials
+    assert len(set(map(id, trials))) == 1  # a second one goes on with the first
+    assert result.status is df.Status.CONVERGED
+    assert result.trace[-1].phase != Newton.name
+    trial = trials[-1]
+    assert trial.spent <= trial.stake * trial.others + 9
+
+
+def test_no_trial_of_what_is_known_to_be_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer rows than columns; dense rows; problems that are solved in a few epochs."""
+    monkeypatch.setattr(Auto, "_try_truncated_steps", lambda *_: pytest.fail("a trial"))
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(2600, 2100))
+    problems = [
+        hashed("logistic", 0.1, n=2000),
+        hashed("logistic", 30.0),
+        df.Problem(dense, dense[:, 0] > 0, lam=1e-4),
+    ]
+    for problem in problems:
+        assert df.solve(problem, tol=1e-6, random_state=0, max_epochs=40).n_epochs > 2
+
+
+@pytest.mark.parametrize(("loss", "stake", "most"), [(Logistic(), 0.3, 2.0), (SquaredHinge(), 0.1, 1.0)])
+def test_what_a_trial_may_spend(loss: Any, stake: float, most: float) -> None:
+    problem = hashed("logistic" if isinstance(loss, Logistic) else "squared_hinge", 1.0)
+    newton: Any = SimpleNamespace(problem=problem, decrement=np.inf, most_products=0)
+    others = 100.0
+    assert Trial.is_cheap(problem, 13 * product_cost(problem) / stake, 0.0)
+    assert not Trial.is_cheap(problem, 13 * product_cost(problem) / stake, 2.0)
+    trial = Trial(newton, target=1e-6)
+    trial.begin(newton, 5.0, others * product_cost(problem))
+    assert newton.most_products == pytest.approx(most * others, abs=1)
+
+    at = 5.0 + stake * others
+    newton.decrement = 1.0
+    assert trial.still_pays(at, 1.0)  # within the stake, whatever it gains
+    newton.decrement = 0.9
+    assert not trial.still_pays(at + 1.0, 1e-6 * np.exp(most * others))  # a tenth with a pass: too long a way
+    newton.decrement = 0.9 * np.exp(-1.0)
+    short = (most - stake) * others - 3.0
+    assert trial.still_pays(at + 2.0, 1e-6 * np.exp(short))  # a factor e with a pass: the way is short enough
+    newton.decrement = 0.5
+    assert not trial.still_pays(at + 3.0, 1e-6)  # the decrement has grown

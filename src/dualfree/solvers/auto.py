@@ -38,6 +38,7 @@ from .importance import Importance
 from .interior_point import InteriorPoint
 from .newton import DEAR, PER_ENTRY_IN_ORDER, Newton, step_cost
 from .prox_sdca import Permutations
+from .row_space_cg import RowSpaceCg
 from .sample import Sample, curved_at_zero, look_size
 from .trial import Trial
 
@@ -91,6 +92,11 @@ class Auto(Solver):
         """Begin the first phase."""
         if not isinstance(self.problem.loss, Squared) and not alpha.any():
             self._look_at_sample()
+        if isinstance(self.active, RowSpaceCg) and self.given_w is not None:
+            if RowSpaceCg.stretch(self.problem, alpha, self.given_w):
+                self.given_w = None
+            else:
+                self.active = ConjugateGradients(self.problem, self.rng)
         self.active.team, self.active.given_w, self.active.target = self.team, self.given_w, self.target
         self.active.start(alpha, intercept)
 
@@ -143,7 +149,9 @@ class Auto(Solver):
             return Importance
         direct = Newton.suits(problem) and Newton.direct(problem)
         if ConjugateGradients.suits(problem) and (problem.n > problem.d or problem.is_dense):
-            return Newton if direct and hessian.in_products(problem) <= DEAR else ConjugateGradients
+            if direct and hessian.in_products(problem) <= DEAR:
+                return Newton
+            return RowSpaceCg if RowSpaceCg.suits(problem) else ConjugateGradients
         return Newton if direct and self._newton_to_permutations < _IN_DOUBT else Permutations
 
     def _look_at_sample(self) -> None:
@@ -231,7 +239,9 @@ class Auto(Solver):
     def _second_order(self) -> type[Solver]:
         if InteriorPoint.suits(self.problem):
             return InteriorPoint
-        return ConjugateGradients if self._by_conjugate_gradients else Newton
+        if not self._by_conjugate_gradients:
+            return Newton
+        return RowSpaceCg if RowSpaceCg.suits(self.problem) else ConjugateGradients
 
     @property
     def _by_conjugate_gradients(self) -> bool:

@@ -10,6 +10,8 @@ from .._checks import Array
 class LinearCg:
     """Solves H x = r with a preconditioner; `residual` is what is left of r, `energy` its squared size by the preconditioner.
 
+    After a step, `length` says how far it went, and `ratio` by what the direction before was multiplied in the next one.
+
     Parameters
     ----------
     point : array
@@ -31,12 +33,13 @@ class LinearCg:
         product = times(self.search)
         bend = float(self.search @ product)
         if not bend > 0.0:  # underflow: nothing is left to gain
-            self.energy = 0.0
+            self.energy = self.length = self.ratio = 0.0
             return
-        length = self.energy / bend
-        self.point += length * self.search
-        self.residual -= length * product
+        self.length = self.energy / bend
+        self.point += self.length * self.search
+        self.residual -= self.length * product
         self.scaled = self.divided(self.residual)
         before, self.energy = self.energy, float(self.residual @ self.scaled)
-        self.search *= self.energy / before
+        self.ratio = self.energy / before
+        self.search *= self.ratio
         self.search += self.scaled

@@ -1,0 +1,161 @@
+"""Conjugate gradients for the squared loss where rows are fewer than columns: each step brings its dual point.
+
+From w = w(α) on, gradients and directions are combinations of the rows, so all of them can be followed by their coefficients,
+vectors of length n, at no price. With s_i (y_i − z_i − b) − α_i = n ρ_i,
+
+    −∇P(w) = Σ ρ_i x_i,    the direction is w(q),    w ← w + t w(q) comes with α ← α + t q,    q ← λn ρ + β q,
+
+and since w = w(α) at every step, the gap is Σ FY_i/n = (n/2) Σ ρ_i²/s_i. The gradient bound ‖∇P‖²/(2λ), which is all that
+`conjugate_gradients.py` knows, is worse by up to the condition number. A preconditioner on the columns would lead out of the
+span of the rows; there is none.
+
+The intercept is kept at its best, where Σ s_i (y_i − z_i − b) = 0, so Σ α_i stays zero. That is to solve the problem with
+centred columns; the product with those costs one more vector, Σ s_i x_i.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import rows as _rows
+from .._checks import Array
+from .._jit import kernel
+from ..losses import Squared
+from ..problem import Problem
+from ..team import Part
+from .base import Solver
+from .conjugate_gradients import ConjugateGradients
+from .linear_cg import LinearCg
+
+_ABOUT = 0.01
+
+
+class RowSpaceCg(ConjugateGradients):
+    """Conjugate gradients in the span of the rows; not offered by name, `auto` begins with it."""
+
+    trusts_dual = True
+    gap_estimate: float = np.inf
+
+    @staticmethod
+    def suits(problem: Problem) -> bool:
+        """Whether P is quadratic and rows are no more than columns: else y is far from what rows can explain, and α slow."""
+        return isinstance(problem.loss, Squared) and problem.n <= problem.d
+
+    @staticmethod
+    def stretch(problem: Problem, alpha: Array, w: Array) -> bool:
+        """Multiply α so that w(α) is about w, as where α and w are the solution for another λ; False: it is not."""
+        ours = problem.weights_of(alpha)
+        size = float(ours @ ours)
+        factor = float(ours @ w) / size if size > 0.0 else 0.0
+        if not np.linalg.norm(w - factor * ours) <= _ABOUT * np.linalg.norm(w):
+            return False
+        alpha *= factor
+        return True
+
+    def start(self, alpha: Array, intercept: float) -> None:
+        """Begin at w(α)."""
+        problem, s = self.problem, self.problem.sample_weight
+        if problem.fit_intercept:
+            alpha -= s * (alpha.sum() / s.sum())
+        Solver.start(self, alpha, intercept)
+        self.along = np.empty(problem.n)
+        self.errors = np.zeros(problem.n)  # s (y − z − b)
+        if self.w.any():
+            self.team.margins_into(self.w, self.errors)
+        np.subtract(problem.y, self.errors, out=self.errors)
+        self.intercept = 0.0
+        self.column_sums = self._sum_of_rows(s) if problem.fit_intercept else None
+        if problem.fit_intercept:
+            self.intercept = float(s @ self.errors / s.sum())
+            self.errors -= self.intercept
+        self.errors *= s
+        self.coefficients = problem.lam * (self.errors - alpha)  # q
+        residual = self._sum_of_rows(self.errors - alpha) / problem.n
+        self.solution = LinearCg(self.w, residual, lambda vector: vector)
+        self.rows_touched += 2 * problem.n
+        self._estimate()
+
+    def _sum_of_rows(self, factors: Array) -> Array:
+        total, scratch = np.empty(self.problem.d), np.empty(self.problem.d)
+        self.team.sum_rows_into(factors, total, scratch)
+        return total
+
+    def _estimate(self) -> None:
+        """Set the gap at α; or at s (y − z − b), should the rows be unable to explain what is left of y."""
+        problem, residual = self.problem, self.solution.residual
+        gap = _fenchel_young(self.errors, self.alpha, problem.sample_weight) / problem.n
+        by_gradient = float(residual @ residual) / (2.0 * problem.lam)
+        self.gap_estimate, self.dual_is_behind = min(gap, by_gradient), by_gradient < gap
+
+    def begin_epoch(self) -> None:
+        """Make one step at least."""
+        self.steps = 0
+
+    def visit(self, count: int) -> None:
+        """Make one step, where that is still worth its price."""
+        if not self.solution.energy > 0.0 or (self.steps > 0 and self.gap_estimate <= self.target):
+            return
+        self.steps += 1
+        problem, solution = self.problem, self.solution
+        solution.step(self._product)
+        step, ratio = solution.length, solution.ratio
+        self.intercept -= step * self.mean
+        _follow(self.along, step, ratio, problem.lam, problem.sample_weight, self.errors, self.alpha, self.coefficients)
+        self.rows_touched += problem.n
+        self._estimate()
+
+    def _product(self, vector: Array) -> Array:
+        """Return the Hessian times a vector, b being at its best; X·vector is kept."""
+        problem, s = self.problem, self.problem.sample_weight
+
+        def one(part: Part, out: Array) -> None:
+            _times(part.problem.rows, part.problem.sample_weight, vector, self.along[part.where], out)
+
+        total = self.team.add_up(problem.d, one)
+        self.mean = 0.0
+        if self.column_sums is not None:
+            self.mean = float(s @ self.along / s.sum())
+            self.along -= self.mean
+            total -= self.mean * self.column_sums
+        product: Array = total / problem.n + problem.lam * vector
+        return product
+
+    def candidate(self) -> tuple[Array, Array | None, float | None]:
+        """Return (α, w, b)."""
+        return self.errors if self.dual_is_behind else self.alpha, self.w, self.intercept
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def _times(rows: Any, s: Any, vector: Any, along: Any, out: Any) -> None:
+    """along = X·vector and out += Σ s_i along_i x_i, in one pass."""
+    for i in range(s.size):
+        along[i] = _rows.row_dot(rows, i, vector)
+        if s[i] > 0.0:
+            _rows.row_add(rows, i, s[i] * along[i], out)
+
+
+@kernel
+def _follow(
+    along: Any, step: float, ratio: float, lam: float, s: Any, errors: Any, alpha: Any, coefficients: Any
+) -> None:
+    """Do to the coefficients of the rows what a step did to w and to the direction."""
+    for i in range(s.size):
+        errors[i] -= step * s[i] * along[i]
+        alpha[i] += step * coefficients[i]
+        coefficients[i] = lam * (errors[i] - alpha[i]) + ratio * coefficients[i]
+
+
+@kernel
+def _fenchel_young(errors: Any, alpha: Any, s: Any) -> float:
+    """Return Σ FY = Σ (errors_i − α_i)²/(2 s_i)."""
+    total = 0.0
+    for i in range(s.size):
+        if s[i] > 0.0:
+            left = errors[i] - alpha[i]
+            total += left * left / (2.0 * s[i])
+    return total

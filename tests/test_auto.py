@@ -366,7 +366,7 @@ def test_a_dear_hessian_is_the_last_resort(
 def test_one_hessian_serves_many_steps(
     loss: str, fit_intercept: bool, formed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(newton, "WORTH", 0)
+    monkeypatch.setattr(newton, "WORTH", (0, 0))
     problem = make_problem(loss, n=400, d=12, lam=1e-4, fit_intercept=fit_intercept)
     counts = {}
     for most in (0, 12):  # products that a step may take
@@ -397,10 +397,10 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
         return steps
 
     assert after_a_step(easy).factor is None  # a Hessian costs little here
-    assert after_a_step(easy, WORTH=0).factor is not None
+    assert after_a_step(easy, WORTH=(0, 0)).factor is not None
     shares: list[float] = []
     monkeypatch.setattr(newton, "_root_of_slope", lambda *_: shares.append(0.5) or 0.5)
-    assert after_a_step(hard, WORTH=0).factor is None  # half a step: other curvatures
+    assert after_a_step(hard, WORTH=(0, 0)).factor is None  # half a step: other curvatures
     assert shares
     monkeypatch.undo()
 
@@ -415,7 +415,7 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
         return derivatives(part, *given)
 
     monkeypatch.setattr(newton, "derivatives", recorded)
-    after_a_step(problem, WORTH=0, _WORTH_A_SAMPLE=0.0)
+    after_a_step(problem, WORTH=(0, 0), _WORTH_A_SAMPLE=0.0)
     assert formed[0] == 500  # on a part of the sample
     assert formed[-1] == 0  # the step on all rows had an earlier one as its preconditioner
     assert problem.n not in formed

@@ -59,9 +59,9 @@ _TINY = 1e-200  # a quotient by it does not overflow
 # How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
 _OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 _CG_STEPS = 500
-# Products with the Hessian. Where it and its factorisation cost more than so many, the factor is kept for other steps; where
-# they cost more than so many, they are the last resort.
-WORTH, DEAR = 10, 40
+# Products with the Hessian. Where it and its factorisation cost more than so many (with sparse rows, with dense ones), the
+# factor is kept for other steps; where they cost more than so many, they are the last resort.
+WORTH, DEAR = (10, 3), 40
 # The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
 _SAMPLE_STEPS, _BY_CHANCE = 12, 0.2
@@ -105,7 +105,7 @@ class Newton(Solver):
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
         in_products = hessians.in_products(self.problem) if self.direct(self.problem) else np.inf
         self.dear = in_products > DEAR
-        self.keeps_factor = in_products > WORTH
+        self.keeps_factor = in_products > WORTH[self.problem.is_dense]
         self.factor: Factor | None = None
         self.most_products = int(min(in_products, _CG_STEPS))
         size = sample_size(self.problem)
@@ -311,7 +311,7 @@ def step_cost(problem: Problem) -> float:
     passes = 3.0 * PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n
     solution, product = hessians.solution_cost(problem), hessians.product_cost(problem)
     system = min(solution, _TRUNCATED * product)
-    if solution > WORTH * product:  # one Hessian serves all steps
+    if solution > WORTH[problem.is_dense] * product:  # one Hessian serves all steps
         system = min(system, solution / _STEPS + _PRECONDITIONED * product)
     return passes + system
 

@@ -36,7 +36,7 @@ from .conjugate_gradients import ConjugateGradients
 from .exact_steps import ExactSteps
 from .importance import Importance
 from .interior_point import InteriorPoint
-from .newton import DEAR, PER_ENTRY_IN_ORDER, Newton, step_cost
+from .newton import PER_ENTRY_IN_ORDER, Newton, step_cost
 from .prox_sdca import Permutations
 from .row_space_cg import RowSpaceCg
 from .sample import Sample, curved_at_zero, look_size
@@ -56,6 +56,7 @@ _FAST = 1.7
 _DEAR_SCAN = 1.5  # an epoch and a scan, in epochs
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
+_DEAR = 40  # products, for a factorisation that ends at the optimum
 _TOO_MANY_PASSES = 500
 _CHEAP, _FORESEEN = 3.0, 100  # products to an epoch; the most passes that are believed to be left
 _TOO_MANY_FOR_CG = 100
@@ -149,7 +150,7 @@ class Auto(Solver):
             return Importance
         direct = Newton.suits(problem) and Newton.direct(problem)
         if ConjugateGradients.suits(problem) and (problem.n > problem.d or problem.is_dense):
-            if direct and hessian.in_products(problem) <= DEAR:
+            if direct and hessian.in_products(problem) <= _DEAR:
                 return Newton
             return RowSpaceCg if RowSpaceCg.suits(problem) else ConjugateGradients
         return Newton if direct and self._newton_to_permutations < _IN_DOUBT else Permutations

@@ -61,7 +61,7 @@ _OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 _CG_STEPS = 500
 # Products with the Hessian. Where it and its factorisation cost more than so many (with sparse rows, with dense ones), the
 # factor is kept for other steps; where they cost more than so many, they are the last resort.
-WORTH, DEAR = (10, 3), 40
+WORTH, DEAR = (10, 3), 25
 # The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
 _SAMPLE_STEPS, _BY_CHANCE = 12, 0.2

@@ -1,10 +1,11 @@
 """Write data sets that `auto` was not built with: some that come with scikit-learn, others drawn at random.
 
-    python -m benchmarks.other_data folder
+    python -m benchmarks.other_data folder --draw 7
     python -m benchmarks.compare --data-dir folder --out results.parquet
 
-The constants of `auto` were chosen with other sets; this is a look at how they do elsewhere. What went badly on the first
-thirteen has led to changes since; the twelve of `--more` are fresh. Every call writes the same sets.
+The constants of `auto` were chosen with other sets; this is a look at how they do elsewhere. What went badly on the thirteen
+sets of a plain call and on the twelve of `--more` has led to changes since. `--draw SEED` draws twelve more, of kinds, sizes
+and difficulties that depend on the seed; nobody has seen those of a new one. Every call writes the same sets.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def sets() -> Iterator[tuple[str, Any, np.ndarray]]:
 
 
 def more_sets() -> Iterator[tuple[str, Any, np.ndarray]]:
-    """Yield name, X and y of sets that nothing in `auto` was chosen with."""
+    """Yield name, X and y of twelve others."""
     rng = np.random.default_rng(_SEED + 1)
     X, y = load_wine(return_X_y=True)
     yield "wine_scaled", scale(X), np.where(y == 1, 1.0, -1.0)
@@ -114,6 +115,76 @@ def more_sets() -> Iterator[tuple[str, Any, np.ndarray]]:
     yield "survey", X, X @ rng.normal(size=40) + 3.0 * rng.normal(size=2000)
 
 
+_DRAWN, _DRAWN_ENTRIES = 12, 1_500_000
+
+
+def drawn_sets(seed: int) -> Iterator[tuple[str, Any, np.ndarray]]:
+    """Yield name, X and y of sets whose kind, size and difficulty are drawn at random; a third are regression problems."""
+    rng = np.random.default_rng([_SEED, seed])
+    kinds = rng.permutation(np.resize(list(_KINDS), _DRAWN))
+    for k, kind in enumerate(kinds):
+        X = _KINDS[kind](rng)
+        weights, matter = rng.normal(size=X.shape[1]), rng.random(X.shape[1]) < rng.choice([0.1, 1.0])
+        matter[0] |= not matter.any()
+        margins = np.asarray(X @ (weights * matter))
+        if k % 3 == 0:
+            y = margins / margins.std() + rng.choice([0.1, 1.0]) * rng.normal(size=margins.size)
+        else:
+            y = _labels(margins, rng, shift=rng.choice([0.0, -3.0]))
+        yield f"{kind}_{seed}_{k}", X, y
+
+
+def _drawn_size(rng: np.random.Generator, columns: tuple[float, float], filled: float = 1.0) -> tuple[int, int]:
+    """Rows and columns, their logarithms drawn evenly, with no more than so many entries."""
+    d = int(np.exp(rng.uniform(*np.log(columns))))
+    most = min(200_000.0, _DRAWN_ENTRIES / (d * filled))
+    return int(np.exp(rng.uniform(np.log(min(500.0, most)), np.log(most)))), d
+
+
+def _correlated(rng: np.random.Generator) -> np.ndarray:
+    n, d = _drawn_size(rng, (5, 600))
+    return rng.normal(size=(n, d)) @ (rng.normal(size=(d, d)) * np.geomspace(1.0, rng.choice([0.3, 0.01]), d))
+
+
+def _skewed(rng: np.random.Generator) -> np.ndarray:
+    n, d = _drawn_size(rng, (5, 100))
+    return np.exp(rng.normal(size=(n, d)) * rng.uniform(0.3, 1.5))
+
+
+def _few_rows(rng: np.random.Generator) -> np.ndarray:
+    n, d = int(rng.integers(100, 500)), int(rng.integers(1000, 4000))
+    return rng.normal(size=(n, d)) * np.exp(0.5 * rng.normal(size=d))
+
+
+def _sparse_numbers(rng: np.random.Generator) -> scipy.sparse.csr_matrix:
+    per_row = int(rng.integers(5, 60))
+    d = int(np.exp(rng.uniform(np.log(4 * per_row), np.log(30_000))))
+    n = int(rng.integers(2000, _DRAWN_ENTRIES // per_row))
+    X = scipy.sparse.random(n, d, density=per_row / d, format="csr", random_state=int(rng.integers(2**31)))
+    X.data[:] = rng.choice([-1.0, 1.0], size=X.nnz) if rng.random() < 0.5 else rng.exponential(size=X.nnz)
+    return X
+
+
+def _drawn_words(rng: np.random.Generator) -> scipy.sparse.csr_matrix:
+    per_row = int(rng.integers(20, 120))
+    return _words(int(rng.integers(2000, _DRAWN_ENTRIES // per_row)), int(rng.integers(2000, 60_000)), per_row, rng)
+
+
+def _drawn_categories(rng: np.random.Generator) -> scipy.sparse.csr_matrix:
+    sizes = np.exp(rng.uniform(np.log(2), np.log(2000), size=int(rng.integers(3, 15)))).astype(int)
+    return _one_hot(int(rng.integers(2000, _DRAWN_ENTRIES // sizes.size // 2)), sizes.tolist(), rng)
+
+
+_KINDS = {
+    "correlated": _correlated,
+    "skewed": _skewed,
+    "few_rows": _few_rows,
+    "sparse_numbers": _sparse_numbers,
+    "words": _drawn_words,
+    "categories": _drawn_categories,
+}
+
+
 def _smooth(X: np.ndarray, width: int) -> np.ndarray:
     """Means over `width` neighbouring columns, which makes columns that are much alike."""
     sums = np.cumsum(X, axis=1)
@@ -124,11 +195,13 @@ def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where to write; one .npz file a set")
-    parser.add_argument("--more", action="store_true", help="twelve others, which nothing in `auto` was chosen with")
+    parser.add_argument("--more", action="store_true", help="twelve others")
+    parser.add_argument("--draw", type=int, metavar="SEED", help="twelve that are drawn at random")
     arguments = parser.parse_args()
     folder = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
-    for name, X, y in more_sets() if arguments.more else sets():
+    chosen = more_sets() if arguments.more else sets()
+    for name, X, y in chosen if arguments.draw is None else drawn_sets(arguments.draw):
         rows = write(folder, name, X, y)
         print(f"{name}: {rows.shape[0]} × {rows.shape[1]}, {rows.nnz} non-zeros", flush=True)
 

@@ -355,6 +355,22 @@ def test_other_data_are_sets_that_can_be_compared(tmp_path):
         assert data.X.shape[0] == data.y.size
 
 
+def test_drawn_sets_follow_from_their_seed(tmp_path, monkeypatch):
+    monkeypatch.setattr(other_data, "_DRAWN_ENTRIES", 300_000)
+    drawn = {name: (X, y) for name, X, y in other_data.drawn_sets(3)}
+    for name, _, y in itertools.islice(other_data.drawn_sets(3), 3):
+        assert np.array_equal(y, drawn[name][1])
+    assert len(drawn) == 12
+    assert {name.rsplit("_", 2)[0] for name in drawn} == set(other_data._KINDS)
+    assert set(drawn).isdisjoint(name for name, _, _ in itertools.islice(other_data.drawn_sets(4), 2))
+    for k, (name, (X, y)) in enumerate(drawn.items()):
+        other_data.write(tmp_path, name, X, y)
+        data = load(name, tmp_path / f"{name}.npz", "float64")
+        assert data.task == ("regression" if k % 3 == 0 else "binary")
+        assert data.X.shape == X.shape
+        assert data.X.shape[0] * data.X.shape[1] <= 2_000_000 or data.X.nnz <= 400_000
+
+
 def test_words_and_categories_are_as_they_say():
     rng = np.random.default_rng(0)
     words = other_data._words(50, 300, 20, rng)

@@ -98,6 +98,8 @@ def test_rows_that_cannot_explain_y() -> None:
     result = df.solve(problem, tol=1e-9, random_state=0)
     assert result.status is df.Status.CONVERGED
     assert result.trace[-1].passes < 60
+    # the α that w alone says, not the one that came with the steps
+    assert np.linalg.norm(result.alpha - (problem.y - X @ result.w)) <= 1e-6 * np.linalg.norm(problem.y)
     assert np.linalg.norm(result.w - exact(problem)[0]) <= result.certificate.distance_bound
 
 

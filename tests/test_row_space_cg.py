@@ -63,10 +63,11 @@ def test_agrees_with_the_normal_equations(form: str, fit_intercept: bool, weight
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("weights", [False, True])
-def test_every_step_brings_its_dual_point(weights: bool, fit_intercept: bool) -> None:
+@pytest.mark.parametrize("first", [0.0, 1e-3])
+def test_every_step_brings_its_dual_point(first: float, weights: bool, fit_intercept: bool) -> None:
     problem = wide(weights=weights, fit_intercept=fit_intercept)
     solver = RowSpaceCg(problem, RandomSource(0))
-    solver.start(np.zeros(problem.n), 0.0)
+    solver.start(first * problem.sample_weight, 0.0)
     for _ in range(25):
         solver.begin_epoch()
         solver.visit(problem.n)
@@ -114,7 +115,9 @@ def test_goes_on_from_a_point() -> None:
     near = df.solve(other, tol=1e-6, random_state=0, warm_start=first)  # α and w of another λ: α is stretched
     assert near.trace[0].gap < 0.1 * other.at_zero
     assert near.trace[-1].passes < df.solve(other, tol=1e-6, random_state=0).trace[-1].passes
-    assert RowSpaceCg.stretch(other, first.alpha.copy(), first.w)
+    stretched = first.alpha.copy()
+    assert RowSpaceCg.stretch(other, stretched, first.w)
+    np.testing.assert_allclose(other.weights_of(stretched), first.w, atol=1e-3 * np.abs(first.w).max())
     assert not RowSpaceCg.stretch(other, first.alpha.copy(), np.ones(D))
     third = df.solve(problem, tol=1e-9, random_state=0, warm_start={"w": first.w + 1e-3})
     assert third.status is df.Status.CONVERGED

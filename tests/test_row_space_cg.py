@@ -9,9 +9,7 @@ import pytest
 import scipy.sparse
 
 import dualfree as df
-from dualfree.solvers import auto
 from dualfree.solvers.base import RandomSource
-from dualfree.solvers.conjugate_gradients import ConjugateGradients
 from dualfree.solvers.row_space_cg import RowSpaceCg
 
 D = 2100  # more columns than a Hessian may have
@@ -85,7 +83,7 @@ def test_every_step_brings_its_dual_point(first: float, weights: bool, fit_inter
 def test_far_fewer_passes_than_with_the_gradient_bound(monkeypatch: pytest.MonkeyPatch, lam: float) -> None:
     problem = wide(lam=lam)
     passes = df.solve(problem, tol=1e-6, random_state=0).trace[-1].passes
-    monkeypatch.setattr(auto, "RowSpaceCg", ConjugateGradients)
+    monkeypatch.setattr(RowSpaceCg, "suits", staticmethod(lambda _: False))
     before = df.solve(problem, tol=1e-6, random_state=0).trace[-1].passes
     assert passes < 0.5 * before
 
@@ -122,3 +120,26 @@ def test_goes_on_from_a_point() -> None:
     third = df.solve(problem, tol=1e-9, random_state=0, warm_start={"w": first.w + 1e-3})
     assert third.status is df.Status.CONVERGED
     assert np.linalg.norm(third.w - second.w) <= third.certificate.distance_bound + second.certificate.distance_bound
+
+
+@pytest.mark.parametrize(
+    ("offset", "scale", "lam"), [(1e6, 1.0, 1e-4), (0.0, 1e100, 1e200)], ids=["large means", "overflow"]
+)
+def test_steps_that_end_before_the_target_give_way(offset: float, scale: float, lam: float) -> None:
+    """Where centring leaves no digits, or squares overflow, the preconditioned method with an intercept of its own goes on."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, D))
+    y = X[:, 0] - X[:, 1] + rng.normal(size=200)
+    result = df.solve(df.Problem(scale * (X + offset), y, "squared", lam, fit_intercept=offset > 0), random_state=0)
+    assert result.status is df.Status.CONVERGED
+    assert result.trace[-1].passes < 100
+
+
+def test_a_rate_that_is_too_slow_gives_way() -> None:
+    """Columns of very different scale, not many more than rows: a preconditioner is needed."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, D)) * 10.0 ** rng.uniform(-4, 4, size=D)
+    problem = df.Problem(X, rng.normal(size=1500) + X[:, 0] / X[:, 0].std(), "squared", 1 / 1500)
+    result = df.solve(problem, tol=1e-4, random_state=0)
+    assert result.status is df.Status.CONVERGED
+    assert result.trace[-1].passes < 500

@@ -44,8 +44,11 @@ def test_truncated_steps_take_over_where_they_are_cheaper(
     assert result.trace[-1].passes < 1.5 * without.trace[-1].passes
 
 
+@pytest.mark.parametrize("evaluate_every", [None, 30])
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
-def test_a_trial_that_fails_costs_a_part_only(monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
+def test_a_trial_that_fails_costs_a_part_only(
+    monkeypatch: pytest.MonkeyPatch, loss: str, evaluate_every: int | None
+) -> None:
     """Newton steps that get nowhere: the coordinate steps go on from where they were, and the trial stays within its stake."""
     problem = hashed(loss, 0.1)
     trials: list[Trial] = []
@@ -62,13 +65,26 @@ def test_a_trial_that_fails_costs_a_part_only(monkeypatch: pytest.MonkeyPatch, l
 
     monkeypatch.setattr(Trial, "begin", remembered)
     monkeypatch.setattr(Newton, "visit", in_vain)
-    result = df.solve(problem, tol=1e-8, random_state=0)
+    result = df.solve(problem, tol=1e-8, random_state=0, evaluate_every=evaluate_every)
     assert trials
     assert len(set(map(id, trials))) == 1  # a second one goes on with the first
     assert result.status is df.Status.CONVERGED
     assert result.trace[-1].phase != Newton.name
-    trial = trials[-1]
-    assert trial.spent <= trial.stake * trial.others + 9
+    assert trials[-1].spent <= trials[-1].stake * trials[-1].others + 9
+
+
+def test_a_trial_does_not_hasten_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heavy tails and a tiny λ: truncated steps need thousands of products. Their passes do not count as coordinate steps'."""
+    rng = np.random.default_rng(1)
+    X = scipy.sparse.random(6000, 2500, density=0.0032, format="csr", rng=rng, data_rvs=rng.standard_normal)
+    X.data = np.sign(X.data) * np.exp(1.5 * np.abs(X.data))
+    y = X @ rng.normal(size=2500) + rng.logistic(size=6000) > 0
+    problem = df.Problem(X, y, lam=1e-3 / 6000, fit_intercept=True)
+    result = df.solve(problem, tol=1e-6, random_state=0)
+    monkeypatch.setattr(Trial, "is_cheap", lambda *_: False)
+    without = df.solve(problem, tol=1e-6, random_state=0)
+    assert result.status is df.Status.CONVERGED
+    assert result.trace[-1].passes < 3.0 * without.trace[-1].passes
 
 
 def test_no_trial_of_what_is_known_to_be_worse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +104,7 @@ def test_no_trial_of_what_is_known_to_be_worse(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(("loss", "stake", "most"), [(Logistic(), 0.3, 2.0), (SquaredHinge(), 0.1, 1.0)])
 def test_what_a_trial_may_spend(loss: Any, stake: float, most: float) -> None:
     problem = hashed("logistic" if isinstance(loss, Logistic) else "squared_hinge", 1.0)
-    newton: Any = SimpleNamespace(problem=problem, decrement=np.inf, most_products=0)
+    newton: Any = SimpleNamespace(problem=problem, decrement=np.inf, most_products=0, gap_estimate=None)
     others = 100.0
     assert Trial.is_cheap(problem, 13 * product_cost(problem) / stake, 0.0)
     assert not Trial.is_cheap(problem, 13 * product_cost(problem) / stake, 2.0)
@@ -96,13 +112,16 @@ def test_what_a_trial_may_spend(loss: Any, stake: float, most: float) -> None:
     trial.begin(newton, 5.0, others * product_cost(problem))
     assert newton.most_products == pytest.approx(most * others, abs=1)
 
-    at = 5.0 + stake * others
-    newton.decrement = 1.0
-    assert trial.still_pays(at, 1.0)  # within the stake, whatever it gains
-    newton.decrement = 0.9
-    assert not trial.still_pays(at + 1.0, 1e-6 * np.exp(most * others))  # a tenth with a pass: too long a way
-    newton.decrement = 0.9 * np.exp(-1.0)
-    short = (most - stake) * others - 3.0
-    assert trial.still_pays(at + 2.0, 1e-6 * np.exp(short))  # a factor e with a pass: the way is short enough
-    newton.decrement = 0.5
-    assert not trial.still_pays(at + 3.0, 1e-6)  # the decrement has grown
+    def judged(passes: float, decrement: float, gap: float) -> bool:
+        newton.decrement, newton.gap_estimate = decrement, gap
+        return trial.still_pays(5.0 + stake * others + passes)
+
+    long, short = 1e-6 * np.exp(most * others), 1e-6 * np.exp((most - stake) * others - 3.0)
+    assert judged(0.0, 1.0, long)  # within the stake, whatever it gains
+    assert not judged(1.0, 0.9, long)  # a tenth with a pass: too long a way
+    assert judged(2.0, 0.9 * np.exp(-1.0), short)  # a factor e with a pass: the way is short enough
+    assert judged(3.0, 0.9 * np.exp(-2.0), long)  # the way is that of the best point
+    assert not judged(4.0, 0.5, 1e-5)  # the decrement has grown
+    assert judged(5.0, 0.6, 1e-6)  # arrived
+    trial.begin(newton, 200.0, 1e6 * product_cost(problem))
+    assert newton.most_products == 500

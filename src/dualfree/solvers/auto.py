@@ -116,9 +116,16 @@ class Auto(Solver):
         self.active.rows_touched = 0.0
 
     def end_epoch(self) -> None:
-        """Pass on to the active method."""
+        """Pass on to the active method; judge the step of one that is on trial."""
         self.active.end_epoch()
         self._count()
+        trial = self.trial
+        if (
+            trial is not None
+            and self.active is trial.newton
+            and not trial.still_pays(self.rows_touched / self.problem.n)
+        ):
+            self._return_to(trial.before)
 
     @property
     def visits_per_call(self) -> int:
@@ -186,6 +193,9 @@ class Auto(Solver):
 
     def observe(self, gap: float, target: float) -> None:
         """Extrapolate from the gaps of the last half of the run and change the method where another one is cheaper."""
+        if isinstance(self.active, RowSpaceCg) and self.active.has_failed(gap):
+            self._change(ConjugateGradients, afresh=True)
+            return
         if not 0.0 < gap < math.inf:
             return  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
@@ -196,13 +206,12 @@ class Auto(Solver):
             self.guessed = True
         elif self.guessed and isinstance(self.active, Permutations):
             del self.history[1]  # now two are known
+            self.since -= self.since > 1
             self.guessed = False
         self.history.append((passes, gap))
         if self.settled or not gap > target:
             return
-        if self.trial is not None and self.trial.goes_on:
-            if not self.trial.still_pays(passes, gap):
-                self._return_to(self.trial.before)
+        if self.trial is not None and self.active is self.trial.newton:
             return
         # The first gap of all says nothing of the rate (one epoch takes most of it away), nor do those of another phase.
         recent = self.history[max(1, self.since) :]
@@ -265,8 +274,8 @@ class Auto(Solver):
             return False
         if self._by_conjugate_gradients:
             return left > _TOO_MANY_FOR_CG
-        if not Newton.direct(problem):
-            return left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 5
+        if not Newton.direct(problem):  # where there was a trial, it goes on as soon as that pays
+            return self.trial is None and left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 5
         steps = float(_NEWTON_STEPS if isinstance(problem.loss, Logistic) else _STEPS_TO_SETTLE)
         return cost > steps * self._gain(gap) * self._newton_cost
 

@@ -58,7 +58,7 @@ _LINE_STEPS, _SHRINK = 60, 0.1
 _TINY = 1e-200  # a quotient by it does not overflow
 # How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
 _OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
-_CG_STEPS = 500
+CG_STEPS = 500
 # Products with the Hessian. Where it and its factorisation cost more than so many (with sparse rows, with dense ones), the
 # factor is kept for other steps; where they cost more than so many, they are the last resort.
 WORTH, DEAR = (10, 3), 25
@@ -107,7 +107,7 @@ class Newton(Solver):
         self.dear = in_products > DEAR
         self.keeps_factor = in_products > WORTH[self.problem.is_dense]
         self.factor: Factor | None = None
-        self.most_products = int(min(in_products, _CG_STEPS))
+        self.most_products = int(min(in_products, CG_STEPS))
         size = sample_size(self.problem)
         afresh = not self.w.any() and not intercept
         known = curved_at_zero(self.problem)

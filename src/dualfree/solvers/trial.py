@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..losses import Logistic
 from ..problem import Problem
 from .base import Solver
 from .hessian import product_cost
-from .newton import Newton
+from .newton import CG_STEPS, Newton
 
 # What may be spent, of what the coordinate steps cost: before the rate of the last step counts, and in all. With the logistic
 # loss, whose curvature is never gone, steps get better and better.
@@ -29,8 +31,7 @@ class Trial:
         self.newton, self.target = newton, target
         self.stake, self.most = _LOGISTIC_STAKE if isinstance(newton.problem.loss, Logistic) else _STAKE
         self.spent = 0.0
-        self.decrement = math.inf
-        self.goes_on = False
+        self.decrement = self.gap = math.inf
 
     @staticmethod
     def is_cheap(problem: Problem, others: float, spent: float) -> bool:
@@ -42,19 +43,26 @@ class Trial:
         """Make steps instead of those of another method, which would cost `others` nanoseconds in all."""
         self.before, self.others = before, others / product_cost(self.newton.problem)
         self.last = passes
-        self.goes_on = True
         self._limit_step()
 
-    def still_pays(self, passes: float, gap: float) -> bool:
-        """Judge the last step: by its decrement, which is about what P was above its minimum before it, and by the gap left."""
+    def still_pays(self, passes: float) -> bool:
+        """Judge the last step: by its decrement, which is about what P was above its minimum before it, and by the gap left.
+
+        The first step of all has no rate; it may spend what there is.
+        """
         before, now, step = self.decrement, self.newton.decrement, passes - self.last
-        to_gain = math.log(max(gap, now, self.target) / self.target)
+        gap = np.inf if self.newton.gap_estimate is None else self.newton.gap_estimate
+        self.gap = min(self.gap, gap)  # it goes up and down with what conjugate gradients leave
+        to_gain = math.log(max(self.gap, now, self.target) / self.target)
         rest = step * to_gain / math.log(before / now) if 0 < now < before else math.inf
+        if before == math.inf:
+            rest = 0.0
         self.decrement, self.last = now, passes
         self.spent += step
-        self.goes_on = self.spent <= self.stake * self.others or self.spent + rest <= self.most * self.others
+        cheap = self.spent <= self.stake * self.others or self.spent + rest <= self.most * self.others
         self._limit_step()
-        return self.goes_on
+        return cheap or gap <= self.target
 
     def _limit_step(self) -> None:
-        self.newton.most_products = int(max(self.stake * self.others, self.most * self.others - self.spent))
+        left = max(self.stake * self.others, self.most * self.others - self.spent)
+        self.newton.most_products = int(min(left, CG_STEPS))

@@ -76,10 +76,13 @@ def test_a_trial_that_fails_costs_a_part_only(
 def test_a_trial_does_not_hasten_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
     """Heavy tails and a tiny λ: truncated steps need thousands of products. Their passes do not count as coordinate steps'."""
     rng = np.random.default_rng(1)
-    X = scipy.sparse.random(6000, 2500, density=0.0032, format="csr", rng=rng, data_rvs=rng.standard_normal)
-    X.data = np.sign(X.data) * np.exp(1.5 * np.abs(X.data))
-    y = X @ rng.normal(size=2500) + rng.logistic(size=6000) > 0
-    problem = df.Problem(X, y, lam=1e-3 / 6000, fit_intercept=True)
+    n, d, per_row = 6000, 2500, 8
+    columns = np.concatenate([rng.choice(d, size=per_row, replace=False) for _ in range(n)])
+    values = rng.normal(size=n * per_row) * np.exp(2.0 * rng.normal(size=n * per_row))
+    X = scipy.sparse.csr_matrix((values, (np.repeat(np.arange(n), per_row), columns)), shape=(n, d))
+    y = X @ rng.normal(size=d) + rng.normal(size=n) > 0.3
+    s = np.where(rng.random(n) < 0.2, 0.0, 10.0 ** rng.uniform(-3, 2, size=n))
+    problem = df.Problem(X, y, lam=1e-3 / n, sample_weight=s)
     result = df.solve(problem, tol=1e-6, random_state=0)
     monkeypatch.setattr(Trial, "is_cheap", lambda *_: False)
     without = df.solve(problem, tol=1e-6, random_state=0)

@@ -12,6 +12,7 @@ import scipy.sparse
 import dualfree as df
 from dualfree.losses import Logistic, SquaredHinge
 from dualfree.solvers.auto import Auto
+from dualfree.solvers.base import RandomSource
 from dualfree.solvers.hessian import product_cost
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.trial import Trial
@@ -73,21 +74,16 @@ def test_a_trial_that_fails_costs_a_part_only(
     assert trials[-1].spent <= trials[-1].stake * trials[-1].others + 9
 
 
-def test_a_trial_does_not_hasten_the_last_resort(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Heavy tails and a tiny λ: truncated steps need thousands of products. Their passes do not count as coordinate steps'."""
-    rng = np.random.default_rng(1)
-    n, d, per_row = 6000, 2500, 8
-    columns = np.concatenate([rng.choice(d, size=per_row, replace=False) for _ in range(n)])
-    values = rng.normal(size=n * per_row) * np.exp(2.0 * rng.normal(size=n * per_row))
-    X = scipy.sparse.csr_matrix((values, (np.repeat(np.arange(n), per_row), columns)), shape=(n, d))
-    y = X @ rng.normal(size=d) + rng.normal(size=n) > 0.3
-    s = np.where(rng.random(n) < 0.2, 0.0, 10.0 ** rng.uniform(-3, 2, size=n))
-    problem = df.Problem(X, y, lam=1e-3 / n, sample_weight=s)
-    result = df.solve(problem, tol=1e-6, random_state=0)
-    monkeypatch.setattr(Trial, "is_cheap", lambda *_: False)
-    without = df.solve(problem, tol=1e-6, random_state=0)
-    assert result.status is df.Status.CONVERGED
-    assert result.trace[-1].passes < 3.0 * without.trace[-1].passes
+def test_a_trial_does_not_hasten_the_last_resort() -> None:
+    """Steps without a budget come after a hundred passes of coordinate steps; those of a trial are none."""
+    problem = hashed("logistic", 0.1)
+    run = Auto(problem, RandomSource(0))
+    run.trial = Trial(Newton(problem, RandomSource(0)), target=1e-6)
+    run.trial.spent = 150.0
+    assert not run._second_order_is_cheaper(1e4, 240.0, 1e-3)
+    assert run._second_order_is_cheaper(1e4, 260.0, 1e-3)
+    run.trial = None
+    assert run._second_order_is_cheaper(1e4, 110.0, 1e-3)
 
 
 def test_no_trial_of_what_is_known_to_be_worse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,12 +115,21 @@ def test_what_a_trial_may_spend(loss: Any, stake: float, most: float) -> None:
         newton.decrement, newton.gap_estimate = decrement, gap
         return trial.still_pays(5.0 + stake * others + passes)
 
-    long, short = 1e-6 * np.exp(most * others), 1e-6 * np.exp((most - stake) * others - 3.0)
+    logistic = isinstance(loss, Logistic)
+    long, short = 1e-6 * np.exp(2 * most * others), 1e-6 * np.exp((most - stake) * others - 4.0)
     assert judged(0.0, 1.0, long)  # within the stake, whatever it gains
-    assert not judged(1.0, 0.9, long)  # a tenth with a pass: too long a way
-    assert judged(2.0, 0.9 * np.exp(-1.0), short)  # a factor e with a pass: the way is short enough
-    assert judged(3.0, 0.9 * np.exp(-2.0), long)  # the way is that of the best point
-    assert not judged(4.0, 0.5, 1e-5)  # the decrement has grown
-    assert judged(5.0, 0.6, 1e-6)  # arrived
+    assert not judged(1.0, 0.99, long)  # a hundredth with a pass: too long a way
+    assert judged(2.0, 0.99 * np.exp(-1.0), long) == logistic  # a factor e with a pass; but the gap is far behind
+    assert judged(3.0, 0.99 * np.exp(-2.0), short)  # the gap is near enough
+    assert judged(4.0, 0.99 * np.exp(-3.0), long)  # the way is that of the best point
+    assert not judged(5.0, 0.5, 1e-5)  # the decrement has grown
+    assert judged(6.0, 0.6, 1e-6)  # arrived
+    newton.gap_estimate = 1e-3
+    newton.decrement = 1e-4
+    assert trial.still_pays(500.0)
+    newton.decrement = 0.9e-4
+    assert not trial.still_pays(600.0)
+    newton.decrement = 0.9e-5
+    assert trial.still_pays(650.0)  # much was spent, little is left
     trial.begin(newton, 200.0, 1e6 * product_cost(problem))
     assert newton.most_products == 500

@@ -119,7 +119,7 @@ class Auto(Solver):
         """Pass on to the active method; judge the step of one that is on trial."""
         self.active.end_epoch()
         self._count()
-        trial = self.trial
+        trial = None if self.settled else self.trial
         if (
             trial is not None
             and self.active is trial.newton
@@ -274,8 +274,9 @@ class Auto(Solver):
             return False
         if self._by_conjugate_gradients:
             return left > _TOO_MANY_FOR_CG
-        if not Newton.direct(problem):  # where there was a trial, it goes on as soon as that pays
-            return self.trial is None and left > _TOO_MANY_PASSES and passes > _TOO_MANY_PASSES / 5
+        if not Newton.direct(problem):
+            spent = 0.0 if self.trial is None else self.trial.spent
+            return left > _TOO_MANY_PASSES and passes - spent > _TOO_MANY_PASSES / 5
         steps = float(_NEWTON_STEPS if isinstance(problem.loss, Logistic) else _STEPS_TO_SETTLE)
         return cost > steps * self._gain(gap) * self._newton_cost
 

@@ -46,20 +46,23 @@ class Trial:
         self._limit_step()
 
     def still_pays(self, passes: float) -> bool:
-        """Judge the last step: by its decrement, which is about what P was above its minimum before it, and by the gap left.
+        """Judge the last step by its decrement, which is about what P was above its minimum before it.
 
-        The first step of all has no rate; it may spend what there is.
+        With losses that have flat parts the gap may be far behind; with the logistic loss it follows in the last steps. The
+        first step of all has no rate; it may spend what there is.
         """
         before, now, step = self.decrement, self.newton.decrement, passes - self.last
         gap = np.inf if self.newton.gap_estimate is None else self.newton.gap_estimate
         self.gap = min(self.gap, gap)  # it goes up and down with what conjugate gradients leave
-        to_gain = math.log(max(self.gap, now, self.target) / self.target)
+        above = now if isinstance(self.newton.problem.loss, Logistic) else max(self.gap, now)
+        to_gain = math.log(max(above, self.target) / self.target)
         rest = step * to_gain / math.log(before / now) if 0 < now < before else math.inf
         if before == math.inf:
             rest = 0.0
         self.decrement, self.last = now, passes
         self.spent += step
-        cheap = self.spent <= self.stake * self.others or self.spent + rest <= self.most * self.others
+        # what was foreseen may be wrong: a rest that is less than what was spent is worth its price
+        cheap = rest <= max(self.most * self.others - self.spent, self.spent) or self.spent <= self.stake * self.others
         self._limit_step()
         return cheap or gap <= self.target
 

@@ -134,10 +134,10 @@ def drawn_sets(seed: int) -> Iterator[tuple[str, Any, np.ndarray]]:
         yield f"{kind}_{seed}_{k}", X, y
 
 
-def _drawn_size(rng: np.random.Generator, columns: tuple[float, float], filled: float = 1.0) -> tuple[int, int]:
+def _drawn_size(rng: np.random.Generator, columns: tuple[float, float]) -> tuple[int, int]:
     """Rows and columns, their logarithms drawn evenly, with no more than so many entries."""
     d = int(np.exp(rng.uniform(*np.log(columns))))
-    most = min(200_000.0, _DRAWN_ENTRIES / (d * filled))
+    most = min(200_000.0, _DRAWN_ENTRIES / d)
     return int(np.exp(rng.uniform(np.log(min(500.0, most)), np.log(most)))), d
 
 

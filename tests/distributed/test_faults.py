@@ -280,6 +280,32 @@ def test_a_moved_partition_is_not_kept_where_it_was(client: Client) -> None:
     assert len(references) == 4
 
 
+def test_what_is_not_needed_any_more_is_let_go(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions left out, and weights that newer ones replaced: even when somebody still refers to them."""
+    monkeypatch.setattr("dualfree.distributed.cluster._INLINE_BYTES", 0)  # as for long vectors
+    problem = make_problem("logistic", **PROBLEM)
+    cluster = Cluster(partitions_of(problem, 4), client, timeout=60)
+    try:
+        cluster.load(problem.loss)
+        references = [*cluster.parts, *cluster.computed.values()]
+        summarise(cluster)
+        kept = {cluster.parts[0].key, cluster.parts[2].key}
+        cluster.keep([0, 2])
+        let_go = {future.key for future in references} - kept
+        assert len(let_go) == 6
+        wait_until(lambda: not any(client.who_has().get(key) for key in let_go), 10.0)
+        assert all(client.who_has()[key] for key in kept)
+        for forget in (lambda: cluster._sent(np.zeros(problem.d)), cluster.close):
+            weights = cluster._sent(np.zeros(problem.d))
+            references.append(weights)
+            assert client.who_has()[weights.key]
+            forget()
+            wait_until(lambda key=weights.key: not client.who_has().get(key), 10.0)
+    finally:
+        cluster.close()
+    assert not tasks_left(client)
+
+
 @pytest.mark.slow
 def test_scattered_rows_cannot_come_back() -> None:
     problem = make_problem("logistic", **PROBLEM)

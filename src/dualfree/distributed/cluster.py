@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -113,6 +113,8 @@ class Cluster:
 
     def keep(self, chosen: list[int]) -> None:
         """Go on with some of the parts; blocks are not needed any more, Dask knows how to make them again."""
+        _release([part for k, part in enumerate(self.parts) if k not in chosen])
+        _release(self.computed.values())
         self.sources = [self.sources[k] for k in chosen]
         self.parts = [self.parts[k] for k in chosen]
         self.places = [self.places[k] for k in chosen]
@@ -122,12 +124,12 @@ class Cluster:
     def close(self) -> None:
         """Let go of everything, tasks that still run included."""
         futures = [*self.parts, *self.computed.values()]
-        self.parts, self.computed, self._weights = [], {}, None
+        self.parts, self.computed = [], {}
         running = [future for future in futures if not future.done()]
         if running and self.client.status == "running":
             _quietly(lambda: self.client.cancel(running, reason="the fit has ended"))
-        for future in futures:
-            _quietly(future.release)
+        _release(futures)
+        self._forget_weights()
 
     def spread(self) -> None:
         """Give partitions to workers that have joined; their dual vectors move along, so that no bit of the answer changes."""
@@ -154,8 +156,7 @@ class Cluster:
                     workers=[idlest],
                     allow_other_workers=True,
                 )
-            # Said aloud, not left to the last reference: the traceback of a stage that was lost may hold one for long.
-            left_behind.release()
+            _release([left_behind])
             self.places[k] = None  # the next reply says where it is
         self.spread_again = time.monotonic() + _SPREAD_SECONDS
 
@@ -229,8 +230,7 @@ class Cluster:
             _quietly(lambda: self.client.cancel(futures, reason="a stage was given up"))
             raise
         finally:
-            for future in futures:
-                _quietly(future.release)
+            _release(futures)
         self.places = list(reply.places)
         if reply.vector is not None:
             self.bytes_moved += len(inputs) * reply.vector.nbytes
@@ -249,7 +249,7 @@ class Cluster:
                         f"Workers were lost {losses} times in {self.timeout:g} s without an answer in between, the last "
                         f"time like this: {error}. Look at the workers' logs; they may be running out of memory."
                     ) from error
-                self._weights = None
+                self._forget_weights()
                 self._forget_lost_places()
                 time.sleep(min(2.0, 0.1 * 2**losses))
 
@@ -259,8 +259,9 @@ class Cluster:
         if len(self.parts) * w.nbytes <= _INLINE_BYTES:
             return w
         if self._weights is None or self._weights[0] is not w:
+            self.stages += 1
             key = self._key("weights", self.stages)
-            self._weights = None
+            self._forget_weights()
             try:
                 # scatter's own timeout is about finding a worker, not about one that does not answer
                 scatter = partial(self.client.scatter, {key: w}, hash=False, timeout=self.timeout, asynchronous=True)
@@ -273,6 +274,11 @@ class Cluster:
                 raise StageLost(f"the weights did not arrive: {error}") from error
             self._weights = (w, sent)
         return self._weights[1]
+
+    def _forget_weights(self) -> None:
+        if self._weights is not None:
+            _release([self._weights[1]])
+        self._weights = None
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[None]:
@@ -365,8 +371,7 @@ class Cluster:
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "
                     "died, not loaded by a task. Give the data as Delayed objects that load them."
                 ) from error
-            self.computed.pop(k, None)
-            part.release()
+            _release([part, *([self.computed.pop(k)] if k in self.computed else [])])
             self.parts[k] = self._made(k)
 
     def _was_killed(self, part: Any) -> bool:
@@ -407,6 +412,12 @@ def total_of(reply: Reply) -> Array:
     """The vector of a reply that has one."""
     assert reply.vector is not None
     return np.asarray(reply.vector)
+
+
+def _release(futures: Iterable[Any]) -> None:
+    """Let go of futures: aloud, for the last reference may live long, in the traceback of a stage that was lost."""
+    for future in futures:
+        _quietly(future.release)
 
 
 def _quietly(act: Callable[[], Any]) -> None:

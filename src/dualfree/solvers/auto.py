@@ -119,13 +119,13 @@ class Auto(Solver):
         """Pass on to the active method; judge the step of one that is on trial."""
         self.active.end_epoch()
         self._count()
-        trial = None if self.settled else self.trial
-        if (
-            trial is not None
-            and self.active is trial.newton
-            and not trial.still_pays(self.rows_touched / self.problem.n)
-        ):
-            self._return_to(trial.before)
+        trial = self.trial
+        if trial is not None and self._on_trial and not trial.still_pays(self.rows_touched / self.problem.n):
+            self._go_on_with(trial.before)
+
+    @property
+    def _on_trial(self) -> bool:
+        return self.trial is not None and self.active is self.trial.newton
 
     @property
     def visits_per_call(self) -> int:
@@ -159,7 +159,7 @@ class Auto(Solver):
         if ConjugateGradients.suits(problem) and (problem.n > problem.d or problem.is_dense):
             if direct and hessian.in_products(problem) <= _DEAR:
                 return Newton
-            return RowSpaceCg if RowSpaceCg.suits(problem) else ConjugateGradients
+            return self._kind_of_conjugate_gradients()
         return Newton if direct and self._newton_to_permutations < _IN_DOUBT else Permutations
 
     def _look_at_sample(self) -> None:
@@ -209,9 +209,7 @@ class Auto(Solver):
             self.since -= self.since > 1
             self.guessed = False
         self.history.append((passes, gap))
-        if self.settled or not gap > target:
-            return
-        if self.trial is not None and self.active is self.trial.newton:
+        if self.settled or self._on_trial or not gap > target:
             return
         # The first gap of all says nothing of the rate (one epoch takes most of it away), nor do those of another phase.
         recent = self.history[max(1, self.since) :]
@@ -249,8 +247,9 @@ class Auto(Solver):
     def _second_order(self) -> type[Solver]:
         if InteriorPoint.suits(self.problem):
             return InteriorPoint
-        if not self._by_conjugate_gradients:
-            return Newton
+        return self._kind_of_conjugate_gradients() if self._by_conjugate_gradients else Newton
+
+    def _kind_of_conjugate_gradients(self) -> type[ConjugateGradients]:
         return RowSpaceCg if RowSpaceCg.suits(self.problem) else ConjugateGradients
 
     @property
@@ -275,8 +274,7 @@ class Auto(Solver):
         if self._by_conjugate_gradients:
             return left > _TOO_MANY_FOR_CG
         if not Newton.direct(problem):
-            spent = 0.0 if self.trial is None else self.trial.spent
-            return left > _TOO_MANY_PASSES and passes - spent > _TOO_MANY_PASSES / 5
+            return left > _TOO_MANY_PASSES and passes - self._spent_on_trial > _TOO_MANY_PASSES / 5
         steps = float(_NEWTON_STEPS if isinstance(problem.loss, Logistic) else _STEPS_TO_SETTLE)
         return cost > steps * self._gain(gap) * self._newton_cost
 
@@ -288,9 +286,11 @@ class Auto(Solver):
             new.take_over(old)
         else:  # not with the old α itself: should Ctrl-C come now, the point is still the old one
             new.start(np.zeros(self.problem.n) if afresh else old.alpha.copy(), 0.0 if afresh else old.intercept)
-        self.active = new
-        self.phase = kind.name
-        self.since = len(self.history)
+        self._go_on_with(new)
+
+    def _go_on_with(self, method: Solver) -> None:
+        """Begin a phase: of a method that is ready, or that was left."""
+        self.active, self.phase, self.since = method, method.name, len(self.history)
 
     def _gain(self, gap: float) -> float:
         """By how much adaptive visits may still save the day."""
@@ -307,8 +307,8 @@ class Auto(Solver):
             return False
         if isinstance(self.active, Permutations) and not isinstance(problem.loss, Logistic):
             return False  # with flat parts, adaptive visits may be all that is needed
-        spent = 0.0 if self.trial is None else self.trial.spent
-        return not self._by_conjugate_gradients and Trial.is_cheap(problem, self._cost_in_all(left, passes, gap), spent)
+        cost = self._cost_in_all(left, passes, gap)
+        return not self._by_conjugate_gradients and Trial.is_cheap(problem, cost, self._spent_on_trial)
 
     def _try_truncated_steps(self, left: float, passes: float, gap: float, target: float) -> None:
         before, cost = self.active, self._cost_in_all(left, passes, gap)
@@ -317,17 +317,16 @@ class Auto(Solver):
             assert isinstance(self.active, Newton)
             self.trial = Trial(self.active, max(target, _DIGITS * self.problem.at_zero))
         else:
-            self._return_to(self.trial.newton)
+            self._go_on_with(self.trial.newton)
         self.trial.begin(before, passes, cost)
 
     def _cost_in_all(self, left: float, passes: float, gap: float) -> float:
         """What the coordinate steps have cost so far, and what they will."""
-        gone = passes - (0.0 if self.trial is None else self.trial.spent)
-        return self._cost_of(gone + min(left, _FORESEEN) / self._gain(gap))
+        return self._cost_of(passes - self._spent_on_trial + min(left, _FORESEEN) / self._gain(gap))
 
-    def _return_to(self, before: Solver) -> None:
-        """Go on with a method from where it was left."""
-        self.active, self.phase, self.since = before, before.name, len(self.history)
+    @property
+    def _spent_on_trial(self) -> float:
+        return 0.0 if self.trial is None else self.trial.spent
 
     def _cost_of(self, passes: float) -> float:
         if isinstance(self.active, Adaptive):  # half of its passes are scans

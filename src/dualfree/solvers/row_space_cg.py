@@ -91,9 +91,11 @@ class RowSpaceCg(ConjugateGradients):
             return False
         ended = not self.solution.energy > 0.0 or (self.gap_estimate <= self.target and gap > _WRONG * self.target)
         steps, half = len(self.estimates), len(self.estimates) // 2
-        if ended or steps < _EARLY or not self.target > 0.0:
+        if ended or steps < _EARLY:
             return ended
         before, now = min(self.estimates[:half]), min(self.estimates)
+        if not now > self.target > 0.0:
+            return False
         rate = np.log(before / now) / (steps - half)
         return bool(rate * _TOO_LONG * steps < np.log(now / self.target))
 
@@ -104,9 +106,9 @@ class RowSpaceCg(ConjugateGradients):
 
     def _estimate(self) -> None:
         """Set the gap at α; or at s (y − z − b), should the rows be unable to explain what is left of y."""
-        problem, residual = self.problem, self.solution.residual
-        gap = _fenchel_young(self.errors, self.alpha, problem.sample_weight) / problem.n
-        by_gradient = float(residual @ residual) / (2.0 * problem.lam)
+        super()._estimate()
+        by_gradient = self.gap_estimate
+        gap = _fenchel_young(self.errors, self.alpha, self.problem.sample_weight) / self.problem.n
         self.gap_estimate, self.dual_is_behind = min(gap, by_gradient), by_gradient < gap
 
     def begin_epoch(self) -> None:

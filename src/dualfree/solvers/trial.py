@@ -2,15 +2,13 @@
 
 How many products with the Hessian a step needs depends on its spectrum, which nobody knows before. So the steps may spend a
 part of what the coordinate steps cost. After that they go on only while the rest, at the rate of the last step, costs less than
-the coordinate steps would. A trial that fails gives way, and the coordinate steps go on from where they were; should they turn
-out to need more than was foreseen, so does the trial.
+the coordinate steps would, or less than what was spent. A trial that fails gives way, and the coordinate steps go on from where
+they were; should they turn out to need more than was foreseen, so does the trial.
 """
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
 
 from ..losses import Logistic
 from ..problem import Problem
@@ -29,14 +27,14 @@ class Trial:
 
     def __init__(self, newton: Newton, target: float) -> None:
         self.newton, self.target = newton, target
-        self.stake, self.most = _LOGISTIC_STAKE if isinstance(newton.problem.loss, Logistic) else _STAKE
+        self.stake, self.most = _stakes(newton.problem)
         self.spent = 0.0
         self.decrement = self.gap = math.inf
 
     @staticmethod
     def is_cheap(problem: Problem, others: float, spent: float) -> bool:
         """Whether the stake is enough for a step; with fewer rows than columns, coordinate steps do well."""
-        stake, _ = _LOGISTIC_STAKE if isinstance(problem.loss, Logistic) else _STAKE
+        stake, _ = _stakes(problem)
         return problem.n > problem.d and stake * others / product_cost(problem) > spent + _FEWEST
 
     def begin(self, before: Solver, passes: float, others: float) -> None:
@@ -52,7 +50,7 @@ class Trial:
         first step of all has no rate; it may spend what there is.
         """
         before, now, step = self.decrement, self.newton.decrement, passes - self.last
-        gap = np.inf if self.newton.gap_estimate is None else self.newton.gap_estimate
+        gap = math.inf if self.newton.gap_estimate is None else self.newton.gap_estimate
         self.gap = min(self.gap, gap)  # it goes up and down with what conjugate gradients leave
         above = now if isinstance(self.newton.problem.loss, Logistic) else max(self.gap, now)
         to_gain = math.log(max(above, self.target) / self.target)
@@ -69,3 +67,7 @@ class Trial:
     def _limit_step(self) -> None:
         left = max(self.stake * self.others, self.most * self.others - self.spent)
         self.newton.most_products = int(min(left, CG_STEPS))
+
+
+def _stakes(problem: Problem) -> tuple[float, float]:
+    return _LOGISTIC_STAKE if isinstance(problem.loss, Logistic) else _STAKE

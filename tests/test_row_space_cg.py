@@ -10,6 +10,7 @@ import scipy.sparse
 
 import dualfree as df
 from dualfree.solvers.base import RandomSource
+from dualfree.solvers.conjugate_gradients import ConjugateGradients
 from dualfree.solvers.row_space_cg import RowSpaceCg
 
 D = 2100  # more columns than a Hessian may have
@@ -41,6 +42,16 @@ def exact(problem: df.Problem) -> tuple[np.ndarray, float]:
         *alpha, b = np.linalg.solve(whole, np.append(y, 0.0))
         return scale * Z.T @ np.array(alpha), b
     return scale * Z.T @ np.linalg.solve(system, y), 0.0
+
+
+def test_more_rows_than_columns_are_for_the_other_kind() -> None:
+    """There the gap at α is behind by what no weights can explain of y."""
+    X = np.random.default_rng(0).normal(size=(2600, D))
+    tall = df.Problem(X, X[:, 0], "squared", 1e-4)
+    assert not RowSpaceCg.suits(tall)
+    assert RowSpaceCg.suits(wide())
+    assert not RowSpaceCg.suits(df.Problem(X[:60], X[:60, 0] > 0, "logistic", 1e-4))
+    assert {entry.phase for entry in df.solve(tall, tol=1e-6).trace} == {ConjugateGradients.name}
 
 
 @pytest.mark.parametrize("threads", [1, 2])

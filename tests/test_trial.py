@@ -82,7 +82,9 @@ def test_a_trial_does_not_hasten_the_last_resort() -> None:
     run.trial.spent = 150.0
     assert not run._second_order_is_cheaper(1e4, 240.0, 1e-3)
     assert run._second_order_is_cheaper(1e4, 260.0, 1e-3)
+    gone = run._cost_in_all(10.0, 240.0, 1e-3)
     run.trial = None
+    assert gone == run._cost_in_all(10.0, 90.0, 1e-3)
     assert run._second_order_is_cheaper(1e4, 110.0, 1e-3)
 
 
@@ -117,7 +119,8 @@ def test_what_a_trial_may_spend(loss: Any, stake: float, most: float) -> None:
 
     logistic = isinstance(loss, Logistic)
     long, short = 1e-6 * np.exp(2 * most * others), 1e-6 * np.exp((most - stake) * others - 4.0)
-    assert judged(0.0, 1.0, long)  # within the stake, whatever it gains
+    assert judged(-5.0, 1.01, long)
+    assert judged(-1.0, 1.0, long)  # within the stake, whatever it gains
     assert not judged(1.0, 0.99, long)  # a hundredth with a pass: too long a way
     assert judged(2.0, 0.99 * np.exp(-1.0), long) == logistic  # a factor e with a pass; but the gap is far behind
     assert judged(3.0, 0.99 * np.exp(-2.0), short)  # the gap is near enough

@@ -6,7 +6,6 @@ below the diagonal is not to be read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,15 @@ from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem, slopes_into
 from ..team import Part, Team
+from ..tiles import add_outer_products, add_tile, empty_tile, fill_tile, rows_of, scale_tile
 from ..vector_math import wide_vectors
 from .symmetric_product import add_square
 
 # The Hessian may take this many bytes; d up to 2047.
 _HESSIAN_BYTES = 1 << 25
 _BLOCK_BYTES = 1 << 18
-# Up to so many columns of dense rows, products of small blocks are called from compiled code: such a block stays in the
-# first-level cache for all that is done with it. More columns pay for a symmetric product on larger blocks.
-_NARROW = 48
-_NARROW_BYTES = 3 << 13
+# Up to so many columns, dense rows are summed up in tiles; more columns pay for a symmetric product by BLAS.
+_NARROW = 64
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
 _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
 _PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few columns
@@ -96,8 +94,7 @@ def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hes
     if with_hessian and _is_narrow(problem):
         total = np.zeros((gradient.size, gradient.size))
         plain = isinstance(problem.loss, Squared) and problem.unit_weights  # φ'' = 1
-        for part, block in _in_double(problem):
-            _narrow_derivatives(block, loss, margins[part], b, y[part], s[part], plain, out[part], gradient, total)
+        _narrow_derivatives(problem.rows[0], loss, margins, b, y, s, plain, out, gradient, total)
         return gradient, total
     slopes_into(loss, margins, b, y, s, out)
     add_rows(problem.rows, out, gradient[:d])
@@ -107,23 +104,13 @@ def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hes
     return gradient, curvature_sum(problem, out) if with_hessian else np.empty(0)
 
 
-def _in_double(problem: Problem) -> Iterator[tuple[slice, Array]]:
-    """Where rows are, and those rows in double precision: all of them at once where they are kept so."""
-    X = problem.rows[0]
-    per_block = problem.n if X.dtype == np.float64 else max(1, _BLOCK_BYTES // (8 * problem.d))
-    for first in range(0, problem.n, per_block):
-        part = slice(first, min(first + per_block, problem.n))
-        yield part, X[part].astype(np.float64, copy=False)
-
-
 def curvature_sum(problem: Problem, curvatures: Array) -> Array:
     """Return Σ c_i x_i x_iᵀ; with an intercept each x_i ends in a 1."""
     d = problem.d
     size = d + 1 if problem.fit_intercept else d
     total = np.zeros((size, size))
     if _is_narrow(problem):
-        for part, block in _in_double(problem):
-            _narrow_curvatures(block, curvatures[part], total)
+        _narrow_curvatures(problem.rows[0], curvatures, total)
         return total
     if _by_blas(problem):
         _add_blocks(problem, curvatures, total[:d, :d])
@@ -231,59 +218,50 @@ def _narrow_derivatives(
     """`derivatives` of dense rows with few columns; `plain` says that every s φ'' is 1."""
     wide_vectors()
     n, d = X.shape
-    intercept = gradient.size > d
-    per_block = max(1, _NARROW_BYTES // (8 * d))
-    scaled, product, row = np.empty((per_block, d)), np.empty((d, d)), np.empty(d)
-    for first in range(0, n, per_block):
-        last = min(first + per_block, n)
-        block, part = X[first:last], out[first:last]
+    tile = empty_tile(d)
+    rows = rows_of(tile)
+    roots = np.empty(rows)
+    for first in range(0, n, rows):
+        last = min(first + rows, n)
+        fill_tile(X, first, last, tile)
+        part = out[first:last]
         loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], part)
-        np.dot(part, block, row)
-        gradient[:d] += row
-        if intercept:
+        add_tile(tile, part, gradient)
+        if gradient.size > d:
             gradient[d] += part.sum()
         if plain:
             part[:] = 1.0
-            np.dot(block.T, block, product)
-            total[:d, :d] += product
-            if intercept:
-                _add_constant_column(block, part, row, total)
         else:
             loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part)
-            _add_narrow_block(block, part, scaled[: last - first], product, row, total)
+        _add_curvatures(tile, part, plain, roots[: last - first], total)
 
 
 @kernel
 def _narrow_curvatures(X: Any, curvatures: Any, total: Any) -> None:
     """total += Σ c_i x_i x_iᵀ of dense rows with few columns."""
+    wide_vectors()
     n, d = X.shape
-    per_block = max(1, _NARROW_BYTES // (8 * d))
-    scaled, product, row = np.empty((per_block, d)), np.empty((d, d)), np.empty(d)
-    for first in range(0, n, per_block):
-        last = min(first + per_block, n)
-        _add_narrow_block(X[first:last], curvatures[first:last], scaled[: last - first], product, row, total)
+    tile = empty_tile(d)
+    rows = rows_of(tile)
+    roots = np.empty(rows)
+    for first in range(0, n, rows):
+        last = min(first + rows, n)
+        fill_tile(X, first, last, tile)
+        _add_curvatures(tile, curvatures[first:last], False, roots[: last - first], total)
 
 
 @device
-def _add_narrow_block(block: Any, curvatures: Any, scaled: Any, product: Any, row: Any, total: Any) -> None:
-    """total += blockᵀ diag(curvatures) block; the others are scratch."""
-    d = block.shape[1]
-    for i in range(curvatures.size):
-        for j in range(d):
-            scaled[i, j] = curvatures[i] * block[i, j]
-    np.dot(block.T, scaled, product)
-    total[:d, :d] += product
+def _add_curvatures(tile: Any, curvatures: Any, plain: bool, roots: Any, total: Any) -> None:
+    """total += Σ c_i x_i x_iᵀ; where it has one column more than the tile, each x_i ends in a 1. The tile is scaled."""
+    d = tile.shape[0]
     if total.shape[0] > d:
-        _add_constant_column(block, curvatures, row, total)
-
-
-@device
-def _add_constant_column(block: Any, curvatures: Any, row: Any, total: Any) -> None:
-    """The last column of the sum, where each x_i ends in a 1."""
-    d = block.shape[1]
-    np.dot(curvatures, block, row)
-    total[:d, d] += row
-    total[d, d] += curvatures.sum()
+        add_tile(tile, curvatures, total[:, d])
+        total[d, d] += curvatures.sum()
+    if not plain:
+        for i in range(roots.size):
+            roots[i] = np.sqrt(curvatures[i])
+        scale_tile(tile, roots)
+    add_outer_products(tile, roots.size, total)
 
 
 @kernel

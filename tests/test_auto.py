@@ -18,7 +18,7 @@ import dualfree as df
 from dualfree.losses import builtin
 from dualfree.row_sums import residuals_at_zero
 from dualfree.sampling.permutation import shuffle
-from dualfree.solvers import auto, hessian, newton
+from dualfree.solvers import auto, hessian, line_search, newton
 from dualfree.solvers.adaptive import Adaptive, _share_out
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
@@ -399,7 +399,7 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
     assert after_a_step(easy).factor is None  # a Hessian costs little here
     assert after_a_step(easy, WORTH=(0, 0)).factor is not None
     shares: list[float] = []
-    monkeypatch.setattr(newton, "_root_of_slope", lambda *_: shares.append(0.5) or 0.5)
+    monkeypatch.setattr(newton, "root_of_slope", lambda *_: shares.append(0.5) or 0.5)
     assert after_a_step(hard, WORTH=(0, 0)).factor is None  # half a step: other curvatures
     assert shares
     monkeypatch.undo()
@@ -454,7 +454,7 @@ def test_the_line_search_never_goes_uphill(kinks: list[tuple[float, float]], sca
         return float(weight @ (width * np.logaddexp((t - at) / width, (at - t) / width)) + 0.5e-3 * t * t)
 
     here = slope(0.0)
-    t = newton._root_of_slope(slope, here)
+    t = line_search.root_of_slope(slope, here)
     if here < 0.0 and t != 1.0:
         assert value(t) <= value(0.0) + 1e-9 * abs(value(0.0))
 
@@ -465,7 +465,7 @@ def test_a_small_slope_uphill_is_no_end_of_the_search() -> None:
     def slope(t: float) -> float:
         return -1.0 if t < 1e-4 else 0.05 if t < 0.5 else 5.0
 
-    t = newton._root_of_slope(slope, -1.0)
+    t = line_search.root_of_slope(slope, -1.0)
     assert -min(t, 1e-4) + 0.05 * max(t - 1e-4, 0.0) < 0.0
 
 

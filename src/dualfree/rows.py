@@ -29,7 +29,8 @@ _SOME = 2048  # entries, looked at together for a value other than 1
 TOGETHER = 64  # rows that stay in the first-level cache between two uses
 
 
-def _is_dense(rows: Any) -> bool:
+def is_dense(rows: Any) -> bool:
+    """Whether numba's type of `rows` is that of a dense matrix."""
     return isinstance(rows, types.BaseTuple) and len(rows) == 1
 
 
@@ -87,14 +88,14 @@ def row_prefetch(rows: Rows, i: int) -> None:
 
 @overload(row_count, strict=False, jit_options=_PLAIN)
 def _row_count(rows: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
         return lambda rows: rows[0].shape[0]
     return lambda rows: rows[-1].size - 1
 
 
 @overload(row_length, strict=False, jit_options=_PLAIN)
 def _row_length(rows: Any, i: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
         return lambda rows, i: rows[0].shape[1]
     return lambda rows, i: np.int64(rows[-1][i + 1] - rows[-1][i])
 
@@ -132,7 +133,7 @@ def _prefetch_items(array: Any, first: int, last: int) -> None:
 
 @overload(row_prefetch, strict=False, jit_options=_PLAIN)
 def _row_prefetch(rows: Any, i: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
 
         def dense(rows: Any, i: Any) -> Any:
             d = rows[0].shape[1]
@@ -153,7 +154,7 @@ def _row_prefetch(rows: Any, i: Any) -> Any:
 
 @overload(row_dot, strict=False, jit_options=_FAST)
 def _row_dot(rows: Any, i: Any, w: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
 
         def dense(rows: Any, i: Any, w: Any) -> Any:
             x = rows[0][i]
@@ -187,7 +188,7 @@ def _row_dot(rows: Any, i: Any, w: Any) -> Any:
 
 @overload(row_add, strict=False, jit_options=_FAST)
 def _row_add(rows: Any, i: Any, scale: Any, w: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
 
         def dense(rows: Any, i: Any, scale: Any, w: Any) -> Any:
             x = rows[0][i]
@@ -215,7 +216,7 @@ def _row_add(rows: Any, i: Any, scale: Any, w: Any) -> Any:
 
 @overload(rows_add, strict=False, jit_options=_FAST)
 def _rows_add(rows: Any, factors: Any, first: Any, last: Any, w: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
 
         def dense(rows: Any, factors: Any, first: Any, last: Any, w: Any) -> Any:
             X = rows[0]
@@ -242,7 +243,7 @@ def _rows_add(rows: Any, factors: Any, first: Any, last: Any, w: Any) -> Any:
 
 @overload(row_add_squares, strict=False, jit_options=_FAST)
 def _row_add_squares(rows: Any, i: Any, scale: Any, out: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
 
         def dense(rows: Any, i: Any, scale: Any, out: Any) -> Any:
             x = rows[0][i]
@@ -264,7 +265,7 @@ def _row_add_squares(rows: Any, i: Any, scale: Any, out: Any) -> Any:
 
 @overload(row_outer_add, strict=False, jit_options=_FAST)
 def _row_outer_add(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
 
         def dense(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
             x = rows[0][i]
@@ -316,7 +317,7 @@ def _squared_norm(rows: Rows, i: int) -> float:
 
 @overload(_squared_norm, strict=False, jit_options=_FAST)
 def _squared_norm_overload(rows: Any, i: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
 
         def dense(rows: Any, i: Any) -> Any:
             x = rows[0][i]

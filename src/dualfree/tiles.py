@@ -54,7 +54,7 @@ def add_tile(tile: Any, factors: Any, out: Any) -> None:
 
 
 @device
-def add_outer_products(tile: Any, count: int, out: Any) -> None:
+def add_tile_products(tile: Any, count: int, out: Any) -> None:
     """out += Σ x_i x_iᵀ over the first rows of a tile, the upper triangle.
 
     Two lines with four others at a time: eight products for six numbers that are loaded.

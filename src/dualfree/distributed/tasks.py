@@ -19,10 +19,10 @@ from .._threads import one_blas_thread
 from ..certificate import norm_of
 from ..dual_domain import Balance, exact_sum, farthest_row, room_to_shift, shift, shrinkage
 from ..losses import Loss
-from ..problem import loss_sum
+from ..problem import loss_sum, slopes_into
 from ..row_sums import GapTerms, LocalSums, ResidualTerms, Slope, SlopeDoubt
 from ..solvers import hessian as hessians
-from ..solvers.hessian import curvature_sum, curvatures_into
+from ..solvers.hessian import curvature_sum, slopes_to_curvatures
 from . import begun
 from ._dask import distributed
 from .local_solver import LocalSolver
@@ -352,8 +352,9 @@ def hessian(part: Part, spec: Spec, b: float, w: Array) -> Reply:
     """Return Σ s_i φ''(z_i) x_i x_iᵀ, the upper triangle as a vector."""
     problem = bound_problem(part, spec)
     with part.lock, one_blas_thread():
-        curvatures = problem.margins(w)
-        curvatures_into(problem.loss.compiled, curvatures, b, problem.y, problem.sample_weight, curvatures)
+        loss, margins, curvatures = problem.loss.compiled, problem.margins(w), np.empty(problem.n)
+        slopes_into(loss, margins, b, problem.y, problem.sample_weight, curvatures)
+        slopes_to_curvatures(loss, margins, b, problem.y, problem.sample_weight, curvatures)
         total = curvature_sum(problem, curvatures)
         return reply_of(part, None, total[np.triu_indices(total.shape[0])])
 

@@ -26,6 +26,7 @@ from .base import Loss
 L = TypeVar("L", bound=Loss)
 
 SQUARED, LOGISTIC, SQUARED_HINGE, SMOOTHED_HINGE, HUBER, SQUARED_TUBE, TUBE = range(7)
+_TINY = 1e-300
 
 
 def _functions_of(module: ModuleType) -> Callable[[type[L]], type[L]]:
@@ -353,12 +354,12 @@ def slopes_into(loss_id: int, p: float, z: Any, b: float, y: Any, s: Any, out: A
 
 
 @device
-def curvatures_into(loss_id: int, p: float, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
-    """out_i = s_i φ''(z_i + b; y_i)."""
+def curvatures_into(loss_id: int, p: float, z: Any, b: float, y: Any, s: Any, slopes: Any, out: Any) -> None:
+    """out_i = s_i φ''(z_i + b; y_i), given the slopes s_i φ'."""
     if loss_id == LOGISTIC:
-        for i in range(z.size):
-            e = vector_exp(-abs(z[i] + b))
-            out[i] = s[i] * e / ((1.0 + e) * (1.0 + e))
+        for i in range(z.size):  # φ'' = |φ'| (1 − |φ'|): the exponential has been paid for
+            size = abs(slopes[i])
+            out[i] = size * (1.0 - size / max(s[i], _TINY))
     elif loss_id == SQUARED:
         for i in range(z.size):
             out[i] = s[i]

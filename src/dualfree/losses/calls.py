@@ -72,8 +72,11 @@ def loss_slopes(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     raise NotImplementedError("compiled code only")
 
 
-def loss_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
-    """out_i = s_i φ''(z_i + b; y_i) for all rows; `out` may be `z`."""
+def loss_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, slopes: Any, out: Any) -> None:
+    """out_i = s_i φ''(z_i + b; y_i) for all rows, given what `loss_slopes` found there.
+
+    `out` must be another array: a loop that writes what it reads does not run on vector registers.
+    """
     raise NotImplementedError("compiled code only")
 
 
@@ -235,15 +238,15 @@ def _slopes(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
 
 
 @overload(loss_curvatures, strict=False, jit_options=_OPTIONS)
-def _curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+def _curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, slopes: Any, out: Any) -> Any:
     if _user(loss) is None:
 
-        def builtin_curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
-            builtin.curvatures_into(loss[0], loss[1], z, b, y, s, out)
+        def builtin_curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, slopes: Any, out: Any) -> Any:
+            builtin.curvatures_into(loss[0], loss[1], z, b, y, s, slopes, out)
 
         return builtin_curvatures
 
-    def user_curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, out: Any) -> Any:
+    def user_curvatures(loss: Any, z: Any, b: Any, y: Any, s: Any, slopes: Any, out: Any) -> Any:
         for i in range(z.size):
             out[i] = s[i] * loss_curvature(loss, z[i] + b, y[i]) if s[i] > 0.0 else 0.0
 

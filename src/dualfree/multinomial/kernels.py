@@ -17,7 +17,7 @@ import numpy as np
 from numba.extending import overload
 
 from .._jit import device, kernel
-from ..rows import _FAST, _PLAIN, _is_dense, row_add, row_dot, row_length
+from ..rows import _FAST, _PLAIN, is_dense, row_add, row_dot, row_length
 from ..vector_math import two_sum
 
 _EPS = 2.0**-52
@@ -43,7 +43,7 @@ def row_spread_squares(rows: Any, i: int, scale: Any, D: Any) -> None:
 
 @overload(row_scores, strict=False, jit_options=_FAST)
 def _row_scores(rows: Any, i: Any, W: Any, out: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
 
         def dense(rows: Any, i: Any, W: Any, out: Any) -> Any:
             for k in range(out.size):
@@ -64,7 +64,7 @@ def _row_scores(rows: Any, i: Any, W: Any, out: Any) -> Any:
 
 @overload(row_spread, strict=False, jit_options=_FAST)
 def _row_spread(rows: Any, i: Any, scale: Any, G: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
 
         def dense(rows: Any, i: Any, scale: Any, G: Any) -> Any:
             for k in range(scale.size):
@@ -84,7 +84,7 @@ def _row_spread(rows: Any, i: Any, scale: Any, G: Any) -> Any:
 
 @overload(row_spread_squares, strict=False, jit_options=_PLAIN)
 def _row_spread_squares(rows: Any, i: Any, scale: Any, D: Any) -> Any:
-    if _is_dense(rows):
+    if is_dense(rows):
 
         def dense(rows: Any, i: Any, scale: Any, D: Any) -> Any:
             x = rows[0][i]

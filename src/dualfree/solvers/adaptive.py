@@ -28,7 +28,7 @@ from ..team import Part
 from ..vector_math import wide_vectors
 from .base import RandomNumbers
 from .exact_steps import ExactSteps
-from .newton import misfit
+from .line_search import misfit
 
 _MOST = 40.0
 _AT_A_TIME = 256  # rows, on vector registers and in the first-level cache
@@ -97,7 +97,7 @@ def _weigh(loss: Any, z: Any, b: float, y: Any, s: Any, c: Any, alpha: Any) -> f
         last = min(first + _AT_A_TIME, z.size)
         size = last - first
         loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], slopes[:size])
-        loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], curvatures[:size])
+        loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], slopes[:size], curvatures[:size])
         here, flat = misfit(slopes[:size], curvatures[:size], alpha[first:last])
         total += here
         for k in range(size if flat else 0):

@@ -19,7 +19,7 @@ from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem, slopes_into
 from ..team import Part, Team
-from ..tiles import add_outer_products, add_tile, empty_tile, fill_tile, rows_of, scale_tile
+from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of, scale_tile
 from ..vector_math import wide_vectors
 from .symmetric_product import add_square
 
@@ -28,10 +28,11 @@ _HESSIAN_BYTES = 1 << 25
 _BLOCK_BYTES = 1 << 18
 # Up to so many columns, dense rows are summed up in tiles; more columns pay for a symmetric product by BLAS.
 _NARROW = 64
+_AT_A_TIME = 256  # rows, on vector registers and in the first-level cache
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
 _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
 _PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few columns
-_LEAST_CURVATURE = 1e-12  # of the intercept, where no row is on a curved part of the loss
+LEAST_CURVATURE = 1e-12  # of the intercept, where no row is on a curved part of the loss
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 # A factorisation, for d³; a product with the Hessian, for a stored entry (in a dense row, in a sparse one) and for a row.
 PER_CUBE = 0.015
@@ -45,7 +46,12 @@ def fits(problem: Shape) -> bool:
 
 def cost(problem: Problem) -> float:
     """About how many nanoseconds a Hessian takes; rows where the loss is flat take no part."""
-    return _curved_share(problem) * (_dense_cost(problem) if _by_blas(problem) else _PER_PAIR * problem.pairs)
+    return _curved_share(problem) * (_dense_cost(problem) if by_blas(problem) else _PER_PAIR * problem.pairs)
+
+
+def plain(problem: Problem) -> bool:
+    """Whether every s φ'' is 1."""
+    return isinstance(problem.loss, Squared) and problem.unit_weights
 
 
 def _curved_share(problem: Problem) -> float:
@@ -70,17 +76,17 @@ def in_products(problem: Problem) -> float:
 
 def _dense_cost(problem: Problem) -> float:
     per_pair, per_entry = (
-        (_PER_NARROW_PAIR, _PER_NARROW_ENTRY) if _is_narrow(problem) else (_PER_DENSE_PAIR, _PER_DENSE_ENTRY)
+        (_PER_NARROW_PAIR, _PER_NARROW_ENTRY) if is_narrow(problem) else (_PER_DENSE_PAIR, _PER_DENSE_ENTRY)
     )
     return problem.n * problem.d * (per_pair * problem.d + per_entry)
 
 
-def _by_blas(problem: Problem) -> bool:
+def by_blas(problem: Problem) -> bool:
     """Whether the rows are full enough to be multiplied as dense blocks."""
     return problem.is_dense or _dense_cost(problem) < _PER_PAIR * problem.pairs
 
 
-def _is_narrow(problem: Problem) -> bool:
+def is_narrow(problem: Problem) -> bool:
     return problem.is_dense and problem.d <= _NARROW
 
 
@@ -91,16 +97,15 @@ def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hes
     """Return Σ s φ' x and Σ s φ'' x xᵀ (empty unless asked for); with an intercept x ends in a 1. `out` is left with s φ''."""
     d, loss, y, s = problem.d, problem.loss.compiled, problem.y, problem.sample_weight
     gradient = np.zeros(d + problem.fit_intercept)
-    if with_hessian and _is_narrow(problem):
+    if with_hessian and is_narrow(problem):
         total = np.zeros((gradient.size, gradient.size))
-        plain = isinstance(problem.loss, Squared) and problem.unit_weights  # φ'' = 1
-        _narrow_derivatives(problem.rows[0], loss, margins, b, y, s, plain, out, gradient, total)
+        narrow_derivatives(problem.rows[0], loss, margins, b, y, s, plain(problem), out, gradient, total)
         return gradient, total
     slopes_into(loss, margins, b, y, s, out)
     add_rows(problem.rows, out, gradient[:d])
     if problem.fit_intercept:
         gradient[d] = out.sum()
-    curvatures_into(loss, margins, b, y, s, out)
+    slopes_to_curvatures(loss, margins, b, y, s, out)
     return gradient, curvature_sum(problem, out) if with_hessian else np.empty(0)
 
 
@@ -109,13 +114,13 @@ def curvature_sum(problem: Problem, curvatures: Array) -> Array:
     d = problem.d
     size = d + 1 if problem.fit_intercept else d
     total = np.zeros((size, size))
-    if _is_narrow(problem):
+    if is_narrow(problem):
         _narrow_curvatures(problem.rows[0], curvatures, total)
         return total
-    if _by_blas(problem):
+    if by_blas(problem):
         _add_blocks(problem, curvatures, total[:d, :d])
     else:
-        _add_outer_products(problem.rows, curvatures, total)
+        add_outer_products(problem.rows, curvatures, total)
     if problem.fit_intercept:
         column = np.zeros(d)
         add_rows(problem.rows, curvatures, column)
@@ -150,7 +155,7 @@ def regularised(total: Array, problem: Shape) -> Array:
     """Turn Σ c_i x_i x_iᵀ over all rows into the Hessian of P, in place."""
     d, n = problem.d, problem.n
     if problem.fit_intercept:
-        total[d, d] = max(total[d, d], _LEAST_CURVATURE * n)
+        total[d, d] = max(total[d, d], LEAST_CURVATURE * n)
     total /= n
     total.reshape(-1)[: d * total.shape[1] : total.shape[1] + 1] += problem.lam
     return total
@@ -192,7 +197,7 @@ def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
     product = team.add_up(vector.size, one)
     product[: problem.d] += problem.lam * vector[: problem.d]
     if problem.fit_intercept and not curvatures.any():
-        product[problem.d] = _LEAST_CURVATURE * vector[problem.d]
+        product[problem.d] = LEAST_CURVATURE * vector[problem.d]
     return product
 
 
@@ -200,10 +205,15 @@ def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
 
 
 @kernel
-def curvatures_into(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
-    """out_i = s_i φ''(z_i + b; y_i)."""
+def slopes_to_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
+    """out_i, which is s_i φ'(z_i + b; y_i), becomes s_i φ''."""
     wide_vectors()
-    loss_curvatures(loss, z, b, y, s, out)
+    curvatures = np.empty(_AT_A_TIME)
+    for first in range(0, z.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, z.size)
+        here, part = curvatures[: last - first], out[first:last]
+        loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
+        part[:] = here
 
 
 @kernel
@@ -212,7 +222,7 @@ def add_rows(rows: Any, factors: Any, out: Any) -> None:
 
 
 @kernel
-def _narrow_derivatives(
+def narrow_derivatives(
     X: Any, loss: Any, z: Any, b: float, y: Any, s: Any, plain: bool, out: Any, gradient: Any, total: Any
 ) -> None:
     """`derivatives` of dense rows with few columns; `plain` says that every s φ'' is 1."""
@@ -220,11 +230,11 @@ def _narrow_derivatives(
     n, d = X.shape
     tile = empty_tile(d)
     rows = rows_of(tile)
-    roots = np.empty(rows)
+    spare = np.empty(rows)
     for first in range(0, n, rows):
         last = min(first + rows, n)
         fill_tile(X, first, last, tile)
-        part = out[first:last]
+        part, here = out[first:last], spare[: last - first]
         loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], part)
         add_tile(tile, part, gradient)
         if gradient.size > d:
@@ -232,8 +242,9 @@ def _narrow_derivatives(
         if plain:
             part[:] = 1.0
         else:
-            loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part)
-        _add_curvatures(tile, part, plain, roots[: last - first], total)
+            loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
+            part[:] = here
+        _add_curvatures(tile, part, plain, here, total)
 
 
 @kernel
@@ -261,7 +272,7 @@ def _add_curvatures(tile: Any, curvatures: Any, plain: bool, roots: Any, total: 
         for i in range(roots.size):
             roots[i] = np.sqrt(curvatures[i])
         scale_tile(tile, roots)
-    add_outer_products(tile, roots.size, total)
+    add_tile_products(tile, roots.size, total)
 
 
 @kernel
@@ -277,7 +288,7 @@ def _scaled_rows(rows: Any, curvatures: Any, first: int, count: int, block: Any)
 
 
 @kernel
-def _add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
+def add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
     """hessian += Σ curvature_i x_i x_iᵀ, upper triangle: row j of x_i adds x_ij x_i to row j of the matrix.
 
     The indices of a row are sorted, so that only the entries from j on are needed.

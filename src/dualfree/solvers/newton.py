@@ -23,6 +23,7 @@ is worse by up to the condition number; with it, a run at small λ would have to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -30,15 +31,12 @@ import numpy as np
 
 from .. import least_squares
 from .._checks import Array
-from .._jit import device, kernel
 from ..certificate import Shape
-from ..dual_domain import bounds, unlimited
 from ..losses import Logistic, Squared
-from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem, slopes_into
 from ..team import Part
-from ..vector_math import wide_vectors
 from . import hessian as hessians
+from . import small_step
 from .base import Solver
 from .hessian import (
     Factor,
@@ -46,18 +44,15 @@ from .hessian import (
     derivatives,
     hessian_diagonal,
     hessian_product,
+    plain,
     regularised,
     sum_in_order,
 )
+from .line_search import move_along, root_of_slope, slope_along
 from .linear_cg import LinearCg
 from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size, tells_weights
 
-# Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
-_AT_A_TIME = 256
-_LINE_STEPS, _SHRINK = 60, 0.1
 _TINY = 1e-200  # a quotient by it does not overflow
-# How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
-_OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 CG_STEPS = 500
 # Products with the Hessian. Where it and its factorisation cost more than so many (with sparse rows, with dense ones), the
 # factor is kept for other steps; where they cost more than so many, they are the last resort.
@@ -106,6 +101,7 @@ class Newton(Solver):
         in_products = hessians.in_products(self.problem) if self.direct(self.problem) else np.inf
         self.dear = in_products > DEAR
         self.keeps_factor = in_products > WORTH[self.problem.is_dense]
+        self.is_small = not self.keeps_factor and self.team.size == 1 and small_step.suits(self.problem)
         self.factor: Factor | None = None
         self.most_products = int(min(in_products, CG_STEPS))
         size = sample_size(self.problem)
@@ -176,6 +172,9 @@ class Newton(Solver):
 
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
         direct = not self.dear and self.factor is None
+        if direct and self.is_small:
+            self._small_step()
+            return
         found = self.team.each(
             lambda part: derivatives(part.problem, self.margins[part.where], b, self.alpha[part.where], direct)
         )
@@ -198,6 +197,45 @@ class Newton(Solver):
             share = self._move(gradient, step_w, step_b, slope)
             if not self.keeps_factor or share != 1.0:
                 self.factor = None  # curvatures that have changed too much
+        self.rows_touched += 4 * n
+
+    def _small_step(self) -> None:
+        """Make a step with a new Hessian, in two calls."""
+        problem, b = self.problem, self.intercept
+        loss, y, s, lam, n, d = (
+            problem.loss.compiled,
+            problem.y,
+            problem.sample_weight,
+            problem.lam,
+            problem.n,
+            problem.d,
+        )
+        gradient, direction = np.empty((2, d + problem.fit_intercept))
+        small_step.newton_direction(
+            problem.rows, loss, self.margins, b, y, s, plain(problem), lam, self.w, self.alpha, gradient, direction
+        )
+        self.unsolved = 0.0
+        step_b = float(direction[d]) if problem.fit_intercept else 0.0
+        if isinstance(problem.loss, Squared) and not self.w.any():
+            self._arrive(direction[:d], step_b)
+        else:
+            t, slope, terms, cut = small_step.step_along(
+                problem.rows,
+                loss,
+                self.margins,
+                b,
+                y,
+                s,
+                problem.row_norms_squared,
+                lam,
+                self.w,
+                gradient,
+                direction,
+                self.alpha,
+            )
+            self.decrement = -0.5 * slope
+            self.intercept += t * step_b
+            self._estimate(terms, cut, (1.0 - t) * gradient)
         self.rows_touched += 4 * n
 
     def _arrive(self, step_w: Array, step_b: float) -> None:
@@ -235,22 +273,29 @@ class Newton(Solver):
             return loss, self.margins[where], self.alpha[where], t, self.intercept, step_b, here.y, here.sample_weight
 
         def slope(t: float) -> float:
-            along = sum(self.team.each(lambda part: _slope_along(*there(part, t))))
+            along = sum(self.team.each(lambda part: slope_along(*there(part, t))))
             return float(along / n + pull + t * bend)
 
         if isinstance(problem.loss, Squared) and self.direct(problem):
             t = 1.0  # P is its own quadratic model
         else:
-            t = _root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
+            t = root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
         self.w += t * step_w
-        found = self.team.each(lambda part: _move_along(*there(part, t), part.problem.row_norms_squared))
+        found = self.team.each(lambda part: move_along(*there(part, t), part.problem.row_norms_squared))
         terms, cut = (sum(values) for values in zip(*found, strict=True))
         self.intercept += t * step_b
-        # a step that was cut short, a direction that is not exact, or an α⁺ that was moved into its domain leaves about this
-        # much of λ (w⁺ − w(α⁺))
-        left = float(np.linalg.norm((1.0 - t) * gradient - t * self.unsolved)) + float(np.sqrt(cut)) / n
-        self.gap_estimate = terms / n + left * left / (2.0 * lam)
+        self._estimate(terms, cut, (1.0 - t) * gradient - t * self.unsolved)
         return t
+
+    def _estimate(self, terms: float, cut: float, left_over: Array) -> None:
+        """Set the estimate of the gap from what `move_along` returned and what the step has left of the gradient.
+
+        A step that was cut short, a direction that is not exact, or an α⁺ that was moved into its domain leaves about that much
+        of λ (w⁺ − w(α⁺)).
+        """
+        problem = self.problem
+        left = math.sqrt(float(left_over @ left_over)) + math.sqrt(cut) / problem.n
+        self.gap_estimate = terms / problem.n + left * left / (2.0 * problem.lam)
 
     def end_epoch(self) -> None:
         """Nothing: the intercept moved with the step."""
@@ -314,108 +359,3 @@ def step_cost(problem: Problem) -> float:
     if solution > WORTH[problem.is_dense] * product:  # one Hessian serves all steps
         system = min(system, solution / _STEPS + _PRECONDITIONED * product)
     return passes + system
-
-
-def _root_of_slope(slope: Any, here: float) -> float:
-    """Find t with slope(t) about zero, 1 where that will do: a bracket, and secants inside it.
-
-    P is convex along the line. Where the slope is still negative, P has fallen all the way. Where it is positive, P has fallen
-    by −low · slope(low) at least up to low, where the slope was negative, and risen by (t − low) · slope(t) at most since then.
-    """
-    low, at_low, high, at_high, t = 0.0, here, np.inf, np.inf, 1.0
-    if not here < 0.0:
-        return 1.0  # rounding is all that is left: a full step is right
-    for trial in range(_LINE_STEPS):
-        at = slope(t)
-        has_fallen = (t - low) * max(at, 0.0) <= -low * at_low
-        if t == 1.0 and _UNDERSHOOT * here <= at <= -_OVERSHOOT * here:
-            return t
-        if t != 1.0 and abs(at) <= -_MISSED * here and has_fallen:
-            return t
-        if at > 0.0 or np.isnan(at):
-            high, at_high = t, at
-        else:
-            low, at_low = t, at
-        if not np.isfinite(high):
-            t *= 4.0
-            continue
-        share = at_low / (at_low - at_high) if np.isfinite(at_high) else 0.5
-        if low == 0.0 and trial > 2:
-            share = min(share, _SHRINK)  # far too long a step, as where no row is curved
-        t = low + min(0.9, max(0.1, share)) * (high - low)
-    return low
-
-
-# --- kernels ----------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _slope_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
-    """Return Σ s_i φ'(z_i + b + t (along_i + step_b); y_i) (along_i + step_b)."""
-    wide_vectors()
-    moved, slopes = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
-    total = 0.0
-    for first in range(0, z.size, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, z.size)
-        size = last - first
-        for k in range(size):
-            moved[k] = z[first + k] + t * along[first + k]
-        loss_slopes(loss, moved[:size], b + t * step_b, y[first:last], s[first:last], slopes[:size])
-        total += _dot_shifted(slopes[:size], along[first:last], step_b)
-    return total
-
-
-@device(reassociate=True)
-def _dot_shifted(slopes: Any, along: Any, shift: float) -> float:
-    total = 0.0
-    for k in range(slopes.size):
-        total += slopes[k] * (along[k] + shift)
-    return total
-
-
-@device(reassociate=True)
-def misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
-    """Σ κ²/(2c) over the rows whose curvature c was not zero; and whether there are others."""
-    total, least = 0.0, np.inf
-    for k in range(slopes.size):
-        kappa = slopes[k] + dual[k]
-        total += kappa * kappa / (2.0 * max(curvatures[k], _TINY)) * (curvatures[k] > 0.0)
-        least = min(least, curvatures[k])
-    return total, least == 0.0
-
-
-@kernel
-def _move_along(
-    loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any, v: Any
-) -> tuple[float, float]:
-    """z += t along and along ← α⁺, the linearised dual point inside its domain.
-
-    Return about Σ FY(z⁺, α⁺), and Σ (c_i ‖x_i‖)², c_i being what the domain cut off α⁺_i.
-    """
-    wide_vectors()
-    slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
-    limited = not unlimited(loss)
-    total, cut = 0.0, 0.0
-    for first in range(0, z.size, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, z.size)
-        size = last - first
-        z_part, dual, y_part, s_part = z[first:last], along[first:last], y[first:last], s[first:last]
-        loss_slopes(loss, z_part, b, y_part, s_part, slopes[:size])
-        loss_curvatures(loss, z_part, b, y_part, s_part, curvatures[:size])
-        for k in range(size):
-            step = t * dual[k]
-            z_part[k] += step
-            dual[k] = -slopes[k] - curvatures[k] * (step + t * step_b)
-        here = b + t * step_b
-        loss_slopes(loss, z_part, here, y_part, s_part, slopes[:size])
-        left, flat = misfit(slopes[:size], curvatures[:size], dual)
-        total += left
-        for k in range(size if limited else 0):
-            low, high = bounds(loss, y_part[k], s_part[k])
-            inside = min(high, max(low, dual[k]))
-            cut += (dual[k] - inside) * (dual[k] - inside) * v[first + k]
-            dual[k] = inside
-        for k in range(size if flat else 0):
-            if curvatures[k] == 0.0 and s_part[k] > 0.0:
-                total += s_part[k] * loss_fenchel_young(loss, z_part[k] + here, y_part[k], dual[k] / s_part[k])[0]
-    return total, cut

@@ -1,0 +1,131 @@
+"""How far to go along a direction Δ, and what is there: O(n) a trial, because X·Δ is formed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._jit import device, kernel
+from ..dual_domain import bounds, unlimited
+from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
+from ..vector_math import wide_vectors
+
+# Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
+_AT_A_TIME = 256
+LINE_STEPS, _SHRINK = 60, 0.1
+_TINY = 1e-200  # a quotient by it does not overflow
+# How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
+_OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
+
+
+def root_of_slope(slope: Callable[[float], float], here: float) -> float:
+    """Find t with slope(t) about zero, 1 where that will do: a bracket, and secants inside it."""
+    t, bracket = 1.0, (0.0, here, np.inf, np.inf)
+    if not here < 0.0:
+        return 1.0  # rounding is all that is left: a full step is right
+    for trial in range(LINE_STEPS):
+        found, t, bracket = next_length(trial, here, t, slope(t), bracket)
+        if found:
+            return float(t)
+    return float(bracket[0])
+
+
+@kernel
+def next_length(
+    trial: int, here: float, t: float, at: float, bracket: tuple[float, float, float, float]
+) -> tuple[bool, float, tuple[float, float, float, float]]:
+    """Judge t, where the slope is `at`; return whether it will do, else the next to try, and the new bracket.
+
+    P is convex along the line. Where the slope is still negative, P has fallen all the way. Where it is positive, P has fallen
+    by −low · slope(low) at least up to low, where the slope was negative, and risen by (t − low) · slope(t) at most since then.
+    """
+    low, at_low, high, at_high = bracket
+    has_fallen = (t - low) * max(at, 0.0) <= -low * at_low
+    if t == 1.0 and _UNDERSHOOT * here <= at <= -_OVERSHOOT * here:
+        return True, t, bracket
+    if t != 1.0 and abs(at) <= -_MISSED * here and has_fallen:
+        return True, t, bracket
+    if at > 0.0 or np.isnan(at):
+        high, at_high = t, at
+    else:
+        low, at_low = t, at
+    if not np.isfinite(high):
+        return False, 4.0 * t, (low, at_low, high, at_high)
+    share = at_low / (at_low - at_high) if np.isfinite(at_high) else 0.5
+    if low == 0.0 and trial > 2:
+        share = min(share, _SHRINK)  # far too long a step, as where no row is curved
+    return False, low + min(0.9, max(0.1, share)) * (high - low), (low, at_low, high, at_high)
+
+
+@kernel
+def slope_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
+    """Return Σ s_i φ'(z_i + b + t (along_i + step_b); y_i) (along_i + step_b)."""
+    wide_vectors()
+    moved, slopes = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
+    total = 0.0
+    for first in range(0, z.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, z.size)
+        size = last - first
+        for k in range(size):
+            moved[k] = z[first + k] + t * along[first + k]
+        loss_slopes(loss, moved[:size], b + t * step_b, y[first:last], s[first:last], slopes[:size])
+        total += _dot_shifted(slopes[:size], along[first:last], step_b)
+    return total
+
+
+@device(reassociate=True)
+def _dot_shifted(slopes: Any, along: Any, shift: float) -> float:
+    total = 0.0
+    for k in range(slopes.size):
+        total += slopes[k] * (along[k] + shift)
+    return total
+
+
+@device(reassociate=True)
+def misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
+    """Σ κ²/(2c) over the rows whose curvature c was not zero; and whether there are others."""
+    total, least = 0.0, np.inf
+    for k in range(slopes.size):
+        kappa = slopes[k] + dual[k]
+        total += kappa * kappa / (2.0 * max(curvatures[k], _TINY)) * (curvatures[k] > 0.0)
+        least = min(least, curvatures[k])
+    return total, least == 0.0
+
+
+@kernel
+def move_along(
+    loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any, v: Any
+) -> tuple[float, float]:
+    """z += t along and along ← α⁺, the linearised dual point inside its domain.
+
+    Return about Σ FY(z⁺, α⁺), and Σ (c_i ‖x_i‖)², c_i being what the domain cut off α⁺_i.
+    """
+    wide_vectors()
+    slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
+    limited = not unlimited(loss)
+    total, cut = 0.0, 0.0
+    for first in range(0, z.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, z.size)
+        size = last - first
+        z_part, dual, y_part, s_part = z[first:last], along[first:last], y[first:last], s[first:last]
+        loss_slopes(loss, z_part, b, y_part, s_part, slopes[:size])
+        loss_curvatures(loss, z_part, b, y_part, s_part, slopes[:size], curvatures[:size])
+        for k in range(size):
+            step = t * dual[k]
+            z_part[k] += step
+            dual[k] = -slopes[k] - curvatures[k] * (step + t * step_b)
+        here = b + t * step_b
+        loss_slopes(loss, z_part, here, y_part, s_part, slopes[:size])
+        left, flat = misfit(slopes[:size], curvatures[:size], dual)
+        total += left
+        for k in range(size if limited else 0):
+            low, high = bounds(loss, y_part[k], s_part[k])
+            inside = min(high, max(low, dual[k]))
+            cut += (dual[k] - inside) * (dual[k] - inside) * v[first + k]
+            dual[k] = inside
+        for k in range(size if flat else 0):
+            if curvatures[k] == 0.0 and s_part[k] > 0.0:
+                total += s_part[k] * loss_fenchel_young(loss, z_part[k] + here, y_part[k], dual[k] / s_part[k])[0]
+    return total, cut

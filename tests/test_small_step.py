@@ -1,0 +1,130 @@
+"""A Newton step in two calls is the step that `newton.py` makes of its pieces; tiles sum what rows do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from problems import make_problem
+
+import dualfree as df
+from dualfree._jit import kernel
+from dualfree.solvers import hessian, small_step
+from dualfree.solvers.base import RandomSource
+from dualfree.solvers.newton import Newton
+from dualfree.solvers.small_step import _divide
+
+
+def table(form: str, n: int = 700, d: int = 9) -> Any:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) * np.exp(rng.normal(size=d))
+    if form == "dense":
+        return X
+    if form == "float32":
+        return X.astype(np.float32)
+    kept = rng.random(X.shape) < 0.3
+    return scipy.sparse.csr_matrix(np.where(kept, 1.0 if form == "ones" else X, 0.0))
+
+
+def steps_of(problem: df.Problem, small: bool, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    with monkeypatch.context() as patch:
+        if not small:
+            patch.setattr(small_step, "suits", lambda _: False)
+        newton = Newton(problem, RandomSource(0))
+        newton.start(np.zeros(problem.n), 0.0)
+        assert newton.is_small == small
+        seen = []
+        for _ in range(6):
+            newton.visit(problem.n)
+            alpha, w, b = newton.candidate()
+            seen.append((w.copy(), b, alpha.copy(), newton.decrement, newton.gap_estimate, newton.rows_touched))
+    return seen
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("weights", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared", "huber"])
+@pytest.mark.parametrize("form", ["dense", "float32", "sparse", "ones"])
+def test_two_calls_make_the_same_steps(
+    form: str, loss: str, weights: bool, fit_intercept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X = table(form)
+    rng = np.random.default_rng(1)
+    score = np.asarray(X @ rng.normal(size=X.shape[1]) + rng.normal(size=X.shape[0])) + 1.0
+    s = np.where(rng.random(X.shape[0]) < 0.1, 0.0, rng.random(X.shape[0])) if weights else None
+    y = score if loss in ("squared", "huber") else score > 0
+    problem = df.Problem(X, y, loss, 1e-5, sample_weight=s, fit_intercept=fit_intercept)
+    small, pieces = (steps_of(problem, kind, monkeypatch) for kind in (True, False))
+    for (w, b, alpha, decrement, gap, passes), (w2, b2, alpha2, decrement2, gap2, passes2) in zip(
+        small, pieces, strict=True
+    ):
+        np.testing.assert_allclose(w, w2, rtol=0, atol=1e-7 * np.abs(w2).max())
+        assert b == pytest.approx(b2, abs=1e-7 * (1.0 + abs(b2)))
+        np.testing.assert_allclose(alpha, alpha2, rtol=0, atol=1e-7 * (1.0 + np.abs(alpha2).max()))
+        assert decrement == pytest.approx(decrement2, rel=1e-4, abs=1e-9 * problem.at_zero)
+        assert gap == pytest.approx(gap2, rel=1e-4, abs=1e-9 * problem.at_zero)
+        assert passes == passes2
+
+
+def test_who_gets_small_steps() -> None:
+    assert small_step.suits(make_problem("logistic", n=200, d=12, lam=1e-3))
+    wide = df.Problem(np.random.default_rng(0).normal(size=(300, 70)), np.arange(300) % 2, lam=1e-3)
+    assert not small_step.suits(wide)  # BLAS forms its Hessian
+    sparse = scipy.sparse.random(400, 140, 0.02, random_state=0, format="csr")
+    assert not small_step.suits(df.Problem(sparse, np.arange(400) % 2, lam=1e-3))  # LAPACK factorises it
+    assert small_step.suits(df.Problem(sparse[:, :100], np.arange(400) % 2, lam=1e-3))
+
+
+def test_columns_that_depend_on_each_other() -> None:
+    """The Hessian is singular but for a penalty that rounding takes away: something is added to it, and the step is finite."""
+    X = np.repeat(np.random.default_rng(0).normal(size=(200, 2)), 3, axis=1)
+    problem = df.Problem(X, X[:, 0] > 0.1, lam=1e-20)
+    newton = Newton(problem, RandomSource(0))
+    newton.start(np.zeros(200), 0.0)
+    assert newton.is_small
+    for _ in range(3):
+        newton.visit(200)
+        assert np.isfinite(newton.w).all()
+    assert problem.primal(newton.w) < 0.5 * problem.at_zero
+
+
+@kernel
+def _solved(matrix: Any, right: Any, out: Any) -> None:
+    _divide(matrix, right, out)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 37])
+def test_the_factorisation_solves(size: int) -> None:
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(size, 2 * size))
+    matrix, right, out = root @ root.T, rng.normal(size=size), np.empty(size)
+    upper = np.triu(matrix) + np.tril(np.full((size, size), np.nan), -1)  # what is below must not be read
+    _solved(upper, right, out)
+    np.testing.assert_allclose(matrix @ out, right, rtol=0, atol=1e-9)
+    indefinite = np.full((2, 2), 1.0 + 1e-15)
+    _solved(indefinite, np.ones(2), out2 := np.empty(2))
+    assert np.isfinite(out2).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6, 7, 8, 30, 64])
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 3000])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tiles_sum_what_rows_do(n: int, d: int, dtype: Any) -> None:
+    """Whatever is left over of pairs and fours of columns, and of the last tile."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)).astype(dtype)
+    y = rng.normal(size=n)
+    s = rng.random(n) + 0.1
+    for weights in (None, s):
+        problem = df.Problem(X, y, "squared", 1e-3, sample_weight=weights, fit_intercept=True)
+        z, out = rng.normal(size=n), np.empty(n)
+        gradient, total = hessian.derivatives(problem, z, 0.5, out, True)
+        used = problem.sample_weight
+        longer = np.column_stack([X.astype(float), np.ones(n)])
+        np.testing.assert_array_equal(out, used)
+        np.testing.assert_allclose(gradient, longer.T @ (used * (z + 0.5 - y)), rtol=0, atol=1e-10 * n)
+        expected = np.triu((longer * used[:, None]).T @ longer)
+        np.testing.assert_allclose(np.triu(total), expected, rtol=0, atol=1e-10 * n)
+        np.testing.assert_allclose(np.triu(hessian.curvature_sum(problem, used)), expected, rtol=0, atol=1e-10 * n)

@@ -36,6 +36,7 @@ def test_truncated_steps_take_over_where_they_are_cheaper(
     assert result.status is df.Status.CONVERGED
     assert result.trace[-1].phase == Newton.name
     monkeypatch.setattr(Trial, "is_cheap", lambda *_: False)
+    monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
     without = df.solve(problem, tol=1e-8, random_state=0)
     assert Newton.name not in {entry.phase for entry in without.trace}
     assert abs(result.certificate.primal - without.certificate.primal) <= 1e-8 * problem.at_zero
@@ -43,6 +44,55 @@ def test_truncated_steps_take_over_where_they_are_cheaper(
     assert apart <= result.certificate.distance_bound + without.certificate.distance_bound
     # an epoch of coordinate steps costs more than three passes of the others
     assert result.trace[-1].passes < 1.5 * without.trace[-1].passes
+
+
+def topics(lam_n: float, n: int = 4000, d: int = 2200) -> df.Problem:
+    """Rows of unit length with five factors behind them, as with words: the Hessian has large eigenvalues far apart."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(n, d, density=30 / d, format="csr", rng=rng)
+    row = np.repeat(np.arange(n), np.diff(X.indptr))
+    factors = rng.normal(size=(n, 5)) / np.sqrt(np.arange(1, 6))
+    X.data = np.einsum("ij,ij->i", factors[row], rng.normal(size=(d, 5))[X.indices])
+    X = scipy.sparse.csr_matrix(X.multiply(1.0 / np.sqrt(X.multiply(X).sum(axis=1))))
+    return df.Problem(X, X @ rng.normal(size=d) + 0.1 * rng.logistic(size=n) > 0, lam=lam_n / n)
+
+
+def test_a_quick_first_step_is_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = hashed("logistic", 0.1)
+    result = df.solve(problem, tol=1e-8, random_state=0)
+    assert {entry.phase for entry in result.trace} == {Newton.name}
+    assert result.status is df.Status.CONVERGED
+    monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
+    later = df.solve(problem, tol=1e-8, random_state=0)
+    assert len({entry.phase for entry in later.trace}) > 1
+    assert result.trace[-1].passes < later.trace[-1].passes
+
+
+def test_a_slow_first_step_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs four passes; all else is as without."""
+    problem = topics(0.01)
+    looked = df.solve(problem, tol=1e-6, random_state=0)
+    monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
+    without = df.solve(problem, tol=1e-6, random_state=0)
+    assert [entry.phase for entry in looked.trace[1:]] == [entry.phase for entry in without.trace[1:]]
+    assert [entry.gap for entry in looked.trace] == [entry.gap for entry in without.trace]
+    assert looked.trace[1].passes == without.trace[1].passes + 4
+    assert looked.w.tobytes() == without.w.tobytes()
+
+
+def test_no_look_where_coordinate_steps_are_quick() -> None:
+    def begins_with(problem: df.Problem) -> str:
+        run = Auto(problem, RandomSource(0))
+        run.start(np.zeros(problem.n), 0.0)
+        return run.phase
+
+    assert begins_with(topics(0.01)) == Newton.name
+    assert begins_with(topics(1.0)) == "prox-sdca"  # L ‖x‖²/(λn) = 1/4
+    assert begins_with(topics(0.01, n=2100)) == "prox-sdca"  # fewer rows than columns
+    assert begins_with(hashed("squared_hinge", 0.01)) == "prox-sdca"
+    warm = Auto(topics(0.01), RandomSource(0))
+    warm.start(np.full(4000, 0.1), 0.0)
+    assert warm.phase == "prox-sdca"
 
 
 @pytest.mark.parametrize("evaluate_every", [None, 30])
@@ -105,11 +155,12 @@ def test_no_trial_of_what_is_known_to_be_worse(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(("loss", "stake", "most"), [(Logistic(), 0.3, 2.0), (SquaredHinge(), 0.1, 1.0)])
 def test_what_a_trial_may_spend(loss: Any, stake: float, most: float) -> None:
     problem = hashed("logistic" if isinstance(loss, Logistic) else "squared_hinge", 1.0)
-    newton: Any = SimpleNamespace(problem=problem, decrement=np.inf, most_products=0, gap_estimate=None)
+    newton: Any = SimpleNamespace(problem=problem, decrement=np.inf, most_products=0, gap_estimate=None, rate=0.1)
     others = 100.0
     assert Trial.is_cheap(problem, 13 * product_cost(problem) / stake, 0.0)
     assert not Trial.is_cheap(problem, 13 * product_cost(problem) / stake, 2.0)
     trial = Trial(newton, target=1e-6)
+    assert newton.least_rate == -np.inf
     trial.begin(newton, 5.0, others * product_cost(problem))
     assert newton.most_products == pytest.approx(most * others, abs=1)
 

@@ -59,6 +59,9 @@ _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _DEAR = 40  # products, for a factorisation that ends at the optimum
 _TOO_MANY_PASSES = 500
 _CHEAP, _FORESEEN = 3.0, 100  # products to an epoch; the most passes that are believed to be left
+# Coordinate steps are likely to be slow above this L ‖x‖²/(λn); conjugate gradients are quick from this rate on: what a
+# product with the Hessian takes from the logarithm of the energy.
+_SLOW, _QUICK = 2.6, 1.6
 _TOO_MANY_FOR_CG = 100
 _NEAR = 1e-4
 _DIGITS = 1e-15  # that there are, where all are wanted
@@ -87,6 +90,7 @@ class Auto(Solver):
         self.guessed = False  # whether the history has a gap that was not evaluated
         self.since = 0  # where in the history the phase began
         self.trial: Trial | None = None  # of truncated Newton steps
+        self.spent_looking = 0.0  # passes for a first step that was not made
         self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
     def start(self, alpha: Array, intercept: float) -> None:
@@ -100,6 +104,10 @@ class Auto(Solver):
                 self.active = ConjugateGradients(self.problem, self.rng)
         self.active.team, self.active.given_w, self.active.target = self.team, self.given_w, self.target
         self.active.start(alpha, intercept)
+        if self.given_w is None and not alpha.any() and self._truncated_steps_may_be_quick():
+            before = self.active
+            self._change(Newton, afresh=True)
+            self._begin_trial(before, self._cost_of(_FORESEEN / _LITTLE_GAIN), least_rate=_QUICK)
 
     def begin_epoch(self) -> None:
         """Pass on to the active method."""
@@ -122,6 +130,19 @@ class Auto(Solver):
         trial = self.trial
         if trial is not None and self._on_trial and not trial.still_pays(self.rows_touched / self.problem.n):
             self._go_on_with(trial.before)
+            if trial.was_a_look:
+                self.trial, self.spent_looking = None, trial.spent
+                self._one_epoch()
+
+    def _one_epoch(self) -> None:
+        left = self.problem.n
+        self.active.begin_epoch()
+        while left > 0:
+            count = min(left, self.active.visits_per_call)
+            self.active.visit(count)
+            left -= count
+        self.active.end_epoch()
+        self._count()
 
     @property
     def _on_trial(self) -> bool:
@@ -183,6 +204,18 @@ class Auto(Solver):
         self.phase = self.active.name
         self.settled = isinstance(self.active, Newton)
 
+    def _truncated_steps_may_be_quick(self) -> bool:
+        """Whether coordinate steps are likely to be slow, and a first truncated Newton step is worth a look.
+
+        Coordinate steps divide the gap by e in 1 + q epochs or fewer, q being the mean of L_i ‖x_i‖²/(λn). A Newton step tells
+        how many products with the Hessian its system needs; with flat parts of the loss, the first one says little of others.
+        """
+        problem = self.problem
+        if not isinstance(self.active, Permutations) or not isinstance(problem.loss, Logistic):
+            return False
+        q = float(problem.smoothness @ problem.row_norms_squared) / (problem.lam * problem.n**2)
+        return q > _SLOW and problem.n > problem.d and self._truncated_steps_are_cheap()
+
     @cached_property
     def _newton_to_permutations(self) -> float:
         """What a few Newton steps cost (one for the squared loss), relative to a few epochs."""
@@ -230,7 +263,7 @@ class Auto(Solver):
             self._change(self._second_order(), afresh=self._is_far(gap))
             self.settled = not isinstance(self.active, InteriorPoint)
         elif self._truncated_steps_may_pay(left, passes, gap):
-            self._try_truncated_steps(left, passes, gap, target)
+            self._try_truncated_steps(left, passes, gap)
         elif isinstance(self.active, Permutations) and left > _MANY_PASSES and self._scans_may_pay(rate):
             self._change(Adaptive)
 
@@ -301,24 +334,34 @@ class Auto(Solver):
     def _truncated_steps_may_pay(self, left: float, passes: float, gap: float) -> bool:
         """Whether truncated Newton steps, whose number nobody can foretell, should have a trial."""
         problem = self.problem
-        if not isinstance(self.active, ExactSteps) or not Newton.suits(problem) or Newton.direct(problem):
-            return False
-        if self._epoch_cost() < _CHEAP * hessian.product_cost(problem):
+        if not isinstance(self.active, ExactSteps) or not self._truncated_steps_are_cheap():
             return False
         if isinstance(self.active, Permutations) and not isinstance(problem.loss, Logistic):
             return False  # with flat parts, adaptive visits may be all that is needed
         cost = self._cost_in_all(left, passes, gap)
         return not self._by_conjugate_gradients and Trial.is_cheap(problem, cost, self._spent_on_trial)
 
-    def _try_truncated_steps(self, left: float, passes: float, gap: float, target: float) -> None:
+    def _truncated_steps_are_cheap(self) -> bool:
+        """Whether the Hessian is too large to be formed, and a product with it costs much less than an epoch."""
+        problem = self.problem
+        if not Newton.suits(problem) or Newton.direct(problem):
+            return False
+        return self._epoch_cost() >= _CHEAP * hessian.product_cost(problem)
+
+    def _try_truncated_steps(self, left: float, passes: float, gap: float) -> None:
         before, cost = self.active, self._cost_in_all(left, passes, gap)
         if self.trial is None:
             self._change(Newton, afresh=self._is_far(gap))
-            assert isinstance(self.active, Newton)
-            self.trial = Trial(self.active, max(target, _DIGITS * self.problem.at_zero))
         else:
             self._go_on_with(self.trial.newton)
-        self.trial.begin(before, passes, cost)
+        self._begin_trial(before, cost)
+
+    def _begin_trial(self, before: Solver, cost: float, least_rate: float = -math.inf) -> None:
+        """Let the active method, whose place is Newton's, show that it is worth its cost."""
+        assert isinstance(self.active, Newton)
+        if self.trial is None:
+            self.trial = Trial(self.active, max(self.target, _DIGITS * self.problem.at_zero), least_rate)
+        self.trial.begin(before, self.rows_touched / self.problem.n, cost)
 
     def _cost_in_all(self, left: float, passes: float, gap: float) -> float:
         """What the coordinate steps have cost so far, and what they will."""
@@ -326,7 +369,7 @@ class Auto(Solver):
 
     @property
     def _spent_on_trial(self) -> float:
-        return 0.0 if self.trial is None else self.trial.spent
+        return self.spent_looking + (0.0 if self.trial is None else self.trial.spent)
 
     def _cost_of(self, passes: float) -> float:
         if isinstance(self.active, Adaptive):  # half of its passes are scans

@@ -54,6 +54,7 @@ from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size
 
 _TINY = 1e-200  # a quotient by it does not overflow
 CG_STEPS = 500
+_FIRST = 2  # products, after which the rate is looked at
 # Products with the Hessian. Where it and its factorisation cost more than so many (with sparse rows, with dense ones), the
 # factor is kept for other steps; where they cost more than so many, they are the last resort.
 WORTH, DEAR = (10, 3), 25
@@ -76,6 +77,11 @@ class Newton(Solver):
     trusts_dual = True
     decrement: float = np.inf
     """What the last step was to gain of P by its quadratic model."""
+
+    rate: float = np.inf
+    """What each of the first products of the last step took from the logarithm of the energy."""
+    least_rate: float = -np.inf
+    """A step that is slower than that ends with those products, and is not made."""
 
     sample: Sample | None = None
     """A look at some rows, where it has been taken already."""
@@ -181,6 +187,9 @@ class Newton(Solver):
         gradient = sum_in_order([vector for vector, _ in found]) / n
         gradient[:d] += problem.lam * self.w
         direction = None if direct else self._conjugate_gradients(self.alpha, gradient)
+        if self.rate < self.least_rate:
+            self.rows_touched += 2 * n
+            return
         if direction is None:
             self.factor = None  # two of them need not be in memory at the same time
             total = sum_in_order([matrix for _, matrix in found]) if direct else self._curvature_sum(self.alpha)
@@ -322,6 +331,10 @@ class Newton(Solver):
             solution.step(lambda vector: hessian_product(self.team, curvatures, vector))
             made += 1
             self.rows_touched += problem.n
+            if made == _FIRST:
+                self.rate = math.log(first / max(solution.energy, _TINY * first)) / made
+                if self.rate < self.least_rate:
+                    break
         if self.direct(problem) and not self._is_solved(solution, enough, 0.01 * first, needed):
             return None
         self.unsolved = solution.residual

@@ -128,3 +128,14 @@ def test_tiles_sum_what_rows_do(n: int, d: int, dtype: Any) -> None:
         expected = np.triu((longer * used[:, None]).T @ longer)
         np.testing.assert_allclose(np.triu(total), expected, rtol=0, atol=1e-10 * n)
         np.testing.assert_allclose(np.triu(hessian.curvature_sum(problem, used)), expected, rtol=0, atol=1e-10 * n)
+
+
+def test_a_curvature_a_hair_below_zero_is_none() -> None:
+    """As a user's loss may have it, from a difference of two numbers."""
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    problem = df.Problem(X, X[:, 0], "squared", 1e-3)
+    curvatures = np.ones(50)
+    curvatures[7] = 0.0
+    without = hessian.curvature_sum(problem, curvatures)
+    curvatures[7] = -1e-18
+    np.testing.assert_array_equal(np.triu(hessian.curvature_sum(problem, curvatures)), np.triu(without))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,6 +16,7 @@ from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
 from dualfree.solvers.hessian import product_cost
 from dualfree.solvers.newton import Newton
+from dualfree.solvers.prox_sdca import Permutations
 from dualfree.solvers.trial import Trial
 
 
@@ -60,7 +62,7 @@ def topics(lam_n: float, n: int = 4000, d: int = 2200) -> df.Problem:
 def test_a_quick_first_step_is_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = hashed("logistic", 0.1)
     result = df.solve(problem, tol=1e-8, random_state=0)
-    assert {entry.phase for entry in result.trace} == {Newton.name}
+    assert {entry.phase for entry in result.trace[1:]} == {Newton.name}
     assert result.status is df.Status.CONVERGED
     monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
     later = df.solve(problem, tol=1e-8, random_state=0)
@@ -81,18 +83,47 @@ def test_a_slow_first_step_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_look_where_coordinate_steps_are_quick() -> None:
-    def begins_with(problem: df.Problem) -> str:
+    def looks(problem: df.Problem, alpha: float = 0.0) -> bool:
         run = Auto(problem, RandomSource(0))
-        run.start(np.zeros(problem.n), 0.0)
-        return run.phase
+        run.start(np.full(problem.n, alpha), 0.0)
+        return run.looks
 
-    assert begins_with(topics(0.01)) == Newton.name
-    assert begins_with(topics(1.0)) == "prox-sdca"  # L ‖x‖²/(λn) = 1/4
-    assert begins_with(topics(0.01, n=2100)) == "prox-sdca"  # fewer rows than columns
-    assert begins_with(hashed("squared_hinge", 0.01)) == "prox-sdca"
-    warm = Auto(topics(0.01), RandomSource(0))
-    warm.start(np.full(4000, 0.1), 0.0)
-    assert warm.phase == "prox-sdca"
+    assert looks(topics(0.01))
+    assert not looks(topics(0.01), 0.1)  # a point to begin from
+    assert not looks(topics(1.0))  # L ‖x‖²/(λn) = 1/4
+    assert not looks(topics(0.01, n=2100))  # fewer rows than columns
+    assert not looks(hashed("squared_hinge", 0.01))
+
+
+def test_a_look_is_at_one_step_of_many_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 32 rows for each column, Newton's method would begin on a part of them."""
+    problem = topics(0.01, n=70_000, d=2100)
+    looked = df.solve(problem, tol=1e-2, random_state=0, max_epochs=2)
+    monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
+    without = df.solve(problem, tol=1e-2, random_state=0, max_epochs=2)
+    assert looked.trace[-1].passes == without.trace[-1].passes + 4
+
+
+def test_time_is_up_during_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One call of coordinate steps comes after it, not an epoch of them."""
+    problem = topics(0.01)
+    calls: list[int] = []
+    visit, visit_newton = Permutations.visit, Newton.visit
+
+    def slow(self: Newton, count: int) -> None:
+        time.sleep(0.2)
+        visit_newton(self, count)
+
+    def counted(self: Permutations, count: int) -> None:
+        calls.append(count)
+        visit(self, count)
+
+    monkeypatch.setattr(Newton, "visit", slow)
+    monkeypatch.setattr(Permutations, "visit", counted)
+    monkeypatch.setattr(Permutations, "visits_per_call", 500)
+    result = df.solve(problem, tol=1e-8, random_state=0, max_time=0.1)
+    assert result.status is df.Status.MAX_TIME
+    assert calls == [500]
 
 
 @pytest.mark.parametrize("evaluate_every", [None, 30])
@@ -116,6 +147,7 @@ def test_a_trial_that_fails_costs_a_part_only(
 
     monkeypatch.setattr(Trial, "begin", remembered)
     monkeypatch.setattr(Newton, "visit", in_vain)
+    monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
     result = df.solve(problem, tol=1e-8, random_state=0, evaluate_every=evaluate_every)
     assert trials
     assert len(set(map(id, trials))) == 1  # a second one goes on with the first
@@ -155,12 +187,11 @@ def test_no_trial_of_what_is_known_to_be_worse(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(("loss", "stake", "most"), [(Logistic(), 0.3, 2.0), (SquaredHinge(), 0.1, 1.0)])
 def test_what_a_trial_may_spend(loss: Any, stake: float, most: float) -> None:
     problem = hashed("logistic" if isinstance(loss, Logistic) else "squared_hinge", 1.0)
-    newton: Any = SimpleNamespace(problem=problem, decrement=np.inf, most_products=0, gap_estimate=None, rate=0.1)
+    newton: Any = SimpleNamespace(problem=problem, decrement=np.inf, most_products=0, gap_estimate=None)
     others = 100.0
     assert Trial.is_cheap(problem, 13 * product_cost(problem) / stake, 0.0)
     assert not Trial.is_cheap(problem, 13 * product_cost(problem) / stake, 2.0)
     trial = Trial(newton, target=1e-6)
-    assert newton.least_rate == -np.inf
     trial.begin(newton, 5.0, others * product_cost(problem))
     assert newton.most_products == pytest.approx(most * others, abs=1)
 

@@ -19,7 +19,7 @@ _LEAST, _MOST = 2 * _LANES, 1024  # rows
 
 @device
 def empty_tile(d: int) -> Any:
-    """Return room for a tile. Its lines are a bit longer than needed: a power of two apart they would share cache lines."""
+    """Return room for a tile. Its lines are a bit longer than needed: a power of two apart they would share cache sets."""
     return np.empty((d, min(max(_BYTES // (8 * d) // _LANES * _LANES, _LEAST), _MOST) + _LANES))
 
 

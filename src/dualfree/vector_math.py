@@ -25,6 +25,7 @@ from numba.extending import intrinsic
 
 from ._jit import device
 
+AT_A_TIME = 256  # numbers in a loop over them that is to stay in the first-level cache
 _PER_LOG2 = 1.0 / math.log(2.0)
 _LOG2_HIGH = 6.93147180369123816490e-01  # the leading 33 bits of log 2: k times it is exact
 _LOG2_LOW = 1.90821492927058770002e-10

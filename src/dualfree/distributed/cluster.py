@@ -371,7 +371,9 @@ class Cluster:
                     f"The rows of partition {k} are gone and cannot be made again: they were put on a worker that has "
                     "died, not loaded by a task. Give the data as Delayed objects that load them."
                 ) from error
-            _release([part, *([self.computed.pop(k)] if k in self.computed else [])])
+            _release([part])
+            if k in self.computed:
+                _release([self.computed.pop(k)])
             self.parts[k] = self._made(k)
 
     def _was_killed(self, part: Any) -> bool:

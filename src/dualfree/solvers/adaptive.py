@@ -25,13 +25,12 @@ from ..problem import Problem
 from ..sampling.adaptive import lemma_scales
 from ..sampling.permutation import shuffle
 from ..team import Part
-from ..vector_math import wide_vectors
+from ..vector_math import AT_A_TIME, wide_vectors
 from .base import RandomNumbers
 from .exact_steps import ExactSteps
 from .line_search import misfit
 
 _MOST = 40.0
-_AT_A_TIME = 256  # rows, on vector registers and in the first-level cache
 
 
 class Adaptive(ExactSteps):
@@ -91,10 +90,10 @@ class Adaptive(ExactSteps):
 def _weigh(loss: Any, z: Any, b: float, y: Any, s: Any, c: Any, alpha: Any) -> float:
     """z_i ← c_i |κ_i|, z being the margins without b; return about Σ FY_i."""
     wide_vectors()
-    slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
+    slopes, curvatures = np.empty(AT_A_TIME), np.empty(AT_A_TIME)
     total = 0.0
-    for first in range(0, z.size, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, z.size)
+    for first in range(0, z.size, AT_A_TIME):
+        last = min(first + AT_A_TIME, z.size)
         size = last - first
         loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], slopes[:size])
         loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], slopes[:size], curvatures[:size])

@@ -8,7 +8,8 @@ Phases, each warm-started from the point that the one before reached (`docs/auto
   are fewer than the columns.
 - ``prox-sdca`` with permutations otherwise. Most of the way on easy problems.
 - ``adaptive`` after that, where more than a few passes are left: a scan of the residuals an epoch, visits in proportion.
-- ``newton`` with truncated steps, on trial (`trial.py`), where the Hessian does not fit in memory and the rows are short.
+- ``newton`` with truncated steps, on trial (`trial.py`), where the Hessian does not fit in memory and the rows are short; at
+  once with the logistic loss, where a look at a first step says that it is quick.
 - ``newton`` or ``interior-point`` (losses with a corner: hinge, ε-insensitive) after that, where the epochs that are left,
   extrapolated from the gaps, would cost more. Should the interior-point method end before tol, rounding being in its
   way, Prox-SDCA goes on from its α.
@@ -90,7 +91,8 @@ class Auto(Solver):
         self.guessed = False  # whether the history has a gap that was not evaluated
         self.since = 0  # where in the history the phase began
         self.trial: Trial | None = None  # of truncated Newton steps
-        self.spent_looking = 0.0  # passes for a first step that was not made
+        self.looks = False  # at a first truncated step, before the first epoch
+        self.spent_looking = 0.0  # passes, where that step was not made
         self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
 
     def start(self, alpha: Array, intercept: float) -> None:
@@ -104,13 +106,13 @@ class Auto(Solver):
                 self.active = ConjugateGradients(self.problem, self.rng)
         self.active.team, self.active.given_w, self.active.target = self.team, self.given_w, self.target
         self.active.start(alpha, intercept)
-        if self.given_w is None and not alpha.any() and self._truncated_steps_may_be_quick():
-            before = self.active
-            self._change(Newton, afresh=True)
-            self._begin_trial(before, self._cost_of(_FORESEEN / _LITTLE_GAIN), least_rate=_QUICK)
+        self.looks = self.given_w is None and not alpha.any() and self._truncated_steps_may_be_quick()
 
     def begin_epoch(self) -> None:
-        """Pass on to the active method."""
+        """Pass on to the active method; before the first epoch, look whether it is the right one."""
+        if self.looks:
+            self.looks = False
+            self._look_at_a_step()
         self.active.begin_epoch()
         self._count()
 
@@ -130,19 +132,6 @@ class Auto(Solver):
         trial = self.trial
         if trial is not None and self._on_trial and not trial.still_pays(self.rows_touched / self.problem.n):
             self._go_on_with(trial.before)
-            if trial.was_a_look:
-                self.trial, self.spent_looking = None, trial.spent
-                self._one_epoch()
-
-    def _one_epoch(self) -> None:
-        left = self.problem.n
-        self.active.begin_epoch()
-        while left > 0:
-            count = min(left, self.active.visits_per_call)
-            self.active.visit(count)
-            left -= count
-        self.active.end_epoch()
-        self._count()
 
     @property
     def _on_trial(self) -> bool:
@@ -207,14 +196,31 @@ class Auto(Solver):
     def _truncated_steps_may_be_quick(self) -> bool:
         """Whether coordinate steps are likely to be slow, and a first truncated Newton step is worth a look.
 
-        Coordinate steps divide the gap by e in 1 + q epochs or fewer, q being the mean of L_i ‖x_i‖²/(λn). A Newton step tells
-        how many products with the Hessian its system needs; with flat parts of the loss, the first one says little of others.
+        In theory coordinate steps divide the gap by e in about 1 + q epochs, q being the mean of L_i ‖x_i‖²/(λn). A Newton step
+        tells how many products with the Hessian its system needs; with flat parts of the loss, the first says little of others.
         """
         problem = self.problem
         if not isinstance(self.active, Permutations) or not isinstance(problem.loss, Logistic):
             return False
         q = float(problem.smoothness @ problem.row_norms_squared) / (problem.lam * problem.n**2)
         return q > _SLOW and problem.n > problem.d and self._truncated_steps_are_cheap()
+
+    def _look_at_a_step(self) -> None:
+        """Begin a truncated Newton step at zero; if its first products are quick, make it, and have such steps on trial."""
+        problem, before, passes = self.problem, self.active, self.rows_touched / self.problem.n
+        newton = Newton(problem, self.rng)
+        newton.team, newton.target, newton.least_rate = self.team, self.target, _QUICK
+        newton.start(np.zeros(problem.n), 0.0)
+        newton.begins_on_sample = False
+        newton.visit(problem.n)
+        self.rows_touched += newton.rows_touched
+        if newton.rate < newton.least_rate:
+            self.spent_looking = newton.rows_touched / problem.n
+            return
+        newton.rows_touched, newton.least_rate = 0.0, -math.inf
+        self._go_on_with(newton)
+        self.trial = Trial(newton, max(self.target, _DIGITS * problem.at_zero))
+        self.trial.begin(before, passes, _FORESEEN / _LITTLE_GAIN * self._epoch_cost())
 
     @cached_property
     def _newton_to_permutations(self) -> float:
@@ -352,16 +358,11 @@ class Auto(Solver):
         before, cost = self.active, self._cost_in_all(left, passes, gap)
         if self.trial is None:
             self._change(Newton, afresh=self._is_far(gap))
+            assert isinstance(self.active, Newton)
+            self.trial = Trial(self.active, max(self.target, _DIGITS * self.problem.at_zero))
         else:
             self._go_on_with(self.trial.newton)
-        self._begin_trial(before, cost)
-
-    def _begin_trial(self, before: Solver, cost: float, least_rate: float = -math.inf) -> None:
-        """Let the active method, whose place is Newton's, show that it is worth its cost."""
-        assert isinstance(self.active, Newton)
-        if self.trial is None:
-            self.trial = Trial(self.active, max(self.target, _DIGITS * self.problem.at_zero), least_rate)
-        self.trial.begin(before, self.rows_touched / self.problem.n, cost)
+        self.trial.begin(before, passes, cost)
 
     def _cost_in_all(self, left: float, passes: float, gap: float) -> float:
         """What the coordinate steps have cost so far, and what they will."""

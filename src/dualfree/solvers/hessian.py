@@ -20,7 +20,7 @@ from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem, slopes_into
 from ..team import Part, Team
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of, scale_tile
-from ..vector_math import wide_vectors
+from ..vector_math import AT_A_TIME, wide_vectors
 from .symmetric_product import add_square
 
 # The Hessian may take this many bytes; d up to 2047.
@@ -28,11 +28,10 @@ _HESSIAN_BYTES = 1 << 25
 _BLOCK_BYTES = 1 << 18
 # Up to so many columns, dense rows are summed up in tiles; more columns pay for a symmetric product by BLAS.
 _NARROW = 64
-_AT_A_TIME = 256  # rows, on vector registers and in the first-level cache
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
 _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
 _PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few columns
-LEAST_CURVATURE = 1e-12  # of the intercept, where no row is on a curved part of the loss
+_LEAST_CURVATURE = 1e-12  # of the intercept, where no row is on a curved part of the loss
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 # A factorisation, for d³; a product with the Hessian, for a stored entry (in a dense row, in a sparse one) and for a row.
 PER_CUBE = 0.015
@@ -153,11 +152,7 @@ def sum_in_order(parts: list[Array]) -> Array:
 
 def regularised(total: Array, problem: Shape) -> Array:
     """Turn Σ c_i x_i x_iᵀ over all rows into the Hessian of P, in place."""
-    d, n = problem.d, problem.n
-    if problem.fit_intercept:
-        total[d, d] = max(total[d, d], LEAST_CURVATURE * n)
-    total /= n
-    total.reshape(-1)[: d * total.shape[1] : total.shape[1] + 1] += problem.lam
+    regularise(total, problem.n, problem.d, problem.lam)
     return total
 
 
@@ -197,7 +192,7 @@ def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
     product = team.add_up(vector.size, one)
     product[: problem.d] += problem.lam * vector[: problem.d]
     if problem.fit_intercept and not curvatures.any():
-        product[problem.d] = LEAST_CURVATURE * vector[problem.d]
+        product[problem.d] = _LEAST_CURVATURE * vector[problem.d]
     return product
 
 
@@ -205,12 +200,22 @@ def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
 
 
 @kernel
+def regularise(total: Any, n: int, d: int, lam: float) -> None:
+    """Divide Σ c_i x_i x_iᵀ by n and add λ to its diagonal, but for an intercept."""
+    if total.shape[0] > d:
+        total[d, d] = max(total[d, d], _LEAST_CURVATURE * n)
+    total /= n
+    for j in range(d):
+        total[j, j] += lam
+
+
+@kernel
 def slopes_to_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i, which is s_i φ'(z_i + b; y_i), becomes s_i φ''."""
     wide_vectors()
-    curvatures = np.empty(_AT_A_TIME)
-    for first in range(0, z.size, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, z.size)
+    curvatures = np.empty(AT_A_TIME)
+    for first in range(0, z.size, AT_A_TIME):
+        last = min(first + AT_A_TIME, z.size)
         here, part = curvatures[: last - first], out[first:last]
         loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
         part[:] = here
@@ -270,7 +275,7 @@ def _add_curvatures(tile: Any, curvatures: Any, plain: bool, roots: Any, total: 
         total[d, d] += curvatures.sum()
     if not plain:
         for i in range(roots.size):
-            roots[i] = np.sqrt(curvatures[i])
+            roots[i] = np.sqrt(curvatures[i]) if curvatures[i] > 0.0 else 0.0
         scale_tile(tile, roots)
     add_tile_products(tile, roots.size, total)
 

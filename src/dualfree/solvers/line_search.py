@@ -10,10 +10,8 @@ import numpy as np
 from .._jit import device, kernel
 from ..dual_domain import bounds, unlimited
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
-from ..vector_math import wide_vectors
+from ..vector_math import AT_A_TIME, wide_vectors
 
-# Derivatives of the loss are formed for this many rows at a time, on vector registers and in the first-level cache.
-_AT_A_TIME = 256
 LINE_STEPS, _SHRINK = 60, 0.1
 _TINY = 1e-200  # a quotient by it does not overflow
 # How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
@@ -63,10 +61,10 @@ def next_length(
 def slope_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
     """Return Σ s_i φ'(z_i + b + t (along_i + step_b); y_i) (along_i + step_b)."""
     wide_vectors()
-    moved, slopes = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
+    moved, slopes = np.empty(AT_A_TIME), np.empty(AT_A_TIME)
     total = 0.0
-    for first in range(0, z.size, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, z.size)
+    for first in range(0, z.size, AT_A_TIME):
+        last = min(first + AT_A_TIME, z.size)
         size = last - first
         for k in range(size):
             moved[k] = z[first + k] + t * along[first + k]
@@ -103,11 +101,11 @@ def move_along(
     Return about Σ FY(z⁺, α⁺), and Σ (c_i ‖x_i‖)², c_i being what the domain cut off α⁺_i.
     """
     wide_vectors()
-    slopes, curvatures = np.empty(_AT_A_TIME), np.empty(_AT_A_TIME)
+    slopes, curvatures = np.empty(AT_A_TIME), np.empty(AT_A_TIME)
     limited = not unlimited(loss)
     total, cut = 0.0, 0.0
-    for first in range(0, z.size, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, z.size)
+    for first in range(0, z.size, AT_A_TIME):
+        last = min(first + AT_A_TIME, z.size)
         size = last - first
         z_part, dual, y_part, s_part = z[first:last], along[first:last], y[first:last], s[first:last]
         loss_slopes(loss, z_part, b, y_part, s_part, slopes[:size])

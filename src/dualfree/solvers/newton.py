@@ -79,7 +79,7 @@ class Newton(Solver):
     """What the last step was to gain of P by its quadratic model."""
 
     rate: float = np.inf
-    """What each of the first products of the last step took from the logarithm of the energy."""
+    """What each of the first two products took from the logarithm of the energy, in the last step that had two."""
     least_rate: float = -np.inf
     """A step that is slower than that ends with those products, and is not made."""
 
@@ -241,6 +241,7 @@ class Newton(Solver):
                 gradient,
                 direction,
                 self.alpha,
+                isinstance(problem.loss, Squared),
             )
             self.decrement = -0.5 * slope
             self.intercept += t * step_b
@@ -332,7 +333,8 @@ class Newton(Solver):
             made += 1
             self.rows_touched += problem.n
             if made == _FIRST:
-                self.rate = math.log(first / max(solution.energy, _TINY * first)) / made
+                gained = first / solution.energy if solution.energy > 0.0 else math.inf
+                self.rate = math.log(max(gained, _TINY)) / made
                 if self.rate < self.least_rate:
                     break
         if self.direct(problem) and not self._is_solved(solution, enough, 0.01 * first, needed):

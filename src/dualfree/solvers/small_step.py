@@ -16,7 +16,7 @@ from .._jit import device, kernel
 from ..losses.calls import loss_slopes
 from ..problem import Problem
 from . import hessian as hessians
-from .hessian import LEAST_CURVATURE, add_outer_products, narrow_derivatives, slopes_to_curvatures
+from .hessian import add_outer_products, narrow_derivatives, regularise, slopes_to_curvatures
 from .line_search import LINE_STEPS, move_along, next_length, slope_along
 
 _MOST_COLUMNS = 128  # a factorisation of more is better left to LAPACK
@@ -56,11 +56,7 @@ def newton_direction(
     _derivatives(rows, loss, z, b, y, s, out, plain, size > d, gradient, hessian)
     gradient /= n
     gradient[:d] += lam * w
-    if size > d:
-        hessian[d, d] = max(hessian[d, d], LEAST_CURVATURE * n)
-    hessian /= n
-    for j in range(d):
-        hessian[j, j] += lam
+    regularise(hessian, n, d, lam)
     _divide(hessian, gradient, direction)
     for j in range(size):
         direction[j] = -direction[j]
@@ -80,17 +76,19 @@ def step_along(
     gradient: Any,
     direction: Any,
     out: Any,
+    quadratic: bool,
 ) -> tuple[float, float, float, float]:
     """Go along a direction to where P is about least: move w and z, set `out` to the dual point.
 
-    Return which part of the direction was gone, the slope of P at its beginning, and what `move_along` does.
+    Where P is `quadratic` that is all of it. Return which part was gone, the slope of P at its beginning, and what
+    `move_along` does.
     """
     n, d = y.size, w.size
     step, step_b = direction[:d], direction[d] if direction.size > d else 0.0
     for i in range(n):
         out[i] = _rows.row_dot(rows, i, step)
     here, bend, pull = _dot(gradient, direction), lam * _dot(step, step), lam * _dot(w, step)
-    t, bracket, found = 1.0, (0.0, here, np.inf, np.inf), not here < 0.0
+    t, bracket, found = 1.0, (0.0, here, np.inf, np.inf), quadratic or not here < 0.0
     for trial in range(LINE_STEPS):
         if found:
             break
@@ -117,7 +115,7 @@ def _derivatives(
     gradient: Any,
     hessian: Any,
 ) -> None:
-    """As `hessian.derivatives`, added to what is there."""
+    """As `hessian.derivatives`, added to what is there; `out` is left with s φ''."""
     raise NotImplementedError("compiled code only")
 
 

@@ -25,12 +25,10 @@ _FEWEST = 12  # products, below which a trial says nothing
 class Trial:
     """Newton steps that have to prove themselves. Costs are counted in passes, each about as dear as a product."""
 
-    def __init__(self, newton: Newton, target: float, least_rate: float = -math.inf) -> None:
+    def __init__(self, newton: Newton, target: float) -> None:
         self.newton, self.target = newton, target
-        newton.least_rate = least_rate
         self.stake, self.most = _stakes(newton.problem)
         self.spent = 0.0
-        self.was_a_look = False  # at a first step that was too slow, and not made
         self.decrement = self.gap = math.inf
 
     @staticmethod
@@ -49,7 +47,7 @@ class Trial:
         """Judge the last step by its decrement, which is about what P was above its minimum before it.
 
         With losses that have flat parts the gap may be far behind; with the logistic loss it follows in the last steps. The
-        first step of all may spend what there is; it is judged by its products alone: `least_rate`.
+        first step of all has no rate; it may spend what there is.
         """
         before, now, step = self.decrement, self.newton.decrement, passes - self.last
         gap = math.inf if self.newton.gap_estimate is None else self.newton.gap_estimate
@@ -57,13 +55,12 @@ class Trial:
         above = now if isinstance(self.newton.problem.loss, Logistic) else max(self.gap, now)
         to_gain = math.log(max(above, self.target) / self.target)
         rest = step * to_gain / math.log(before / now) if 0 < now < before else math.inf
+        if before == math.inf:
+            rest = 0.0
         self.decrement, self.last = now, passes
         self.spent += step
         # what was foreseen may be wrong: a rest that is less than what was spent is worth its price
         cheap = rest <= max(self.most * self.others - self.spent, self.spent) or self.spent <= self.stake * self.others
-        if before == math.inf:
-            cheap = self.newton.rate >= self.newton.least_rate
-            self.newton.least_rate, self.was_a_look = -math.inf, not cheap
         self._limit_step()
         return cheap or gap <= self.target
 

@@ -551,3 +551,21 @@ def test_adaptive_visits_are_no_worse_than_permutations() -> None:
         raise AssertionError
 
     assert epochs(Adaptive) <= 1.5 * epochs(Permutations)
+
+
+def test_estimates_that_a_certificate_contradicts_are_forgotten() -> None:
+    """Tiny weights and an intercept: coordinate steps stop moving long before the optimum, and take that for an arrival."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((60, 30)) < 0.05).astype(float)
+    y = 8.0 * rng.normal(size=60)
+    problem = df.Problem(
+        X, y, "squared_epsilon_insensitive", 1.0 / 60, sample_weight=1e-6 * rng.random(60), fit_intercept=True
+    )
+    run = Auto(problem, RandomSource(0))
+    run.start(np.zeros(60), 0.0)
+    run.observe(1.0, 1e-9)
+    run.foresee(1e-3, 1e-9)
+    run.foresee(1e-12, 1e-9)
+    run.observe(5e-3, 1e-9)
+    assert [gap for _, gap in run.history] == [1.0, 1e-3, 5e-3]
+    assert df.solve(problem, tol=1e-9, random_state=0).status is df.Status.CONVERGED

@@ -65,6 +65,7 @@ _CHEAP, _FORESEEN = 3.0, 100  # products to an epoch; the most passes that are b
 _SLOW, _QUICK = 2.6, 1.6
 _TOO_MANY_FOR_CG = 100
 _NEAR = 1e-4
+_OPTIMISTIC = 10.0  # a gap that is so many times what was estimated proves the estimate wrong
 _DIGITS = 1e-15  # that there are, where all are wanted
 _BEFORE = 1.5  # times the gap after an epoch and D's gain in it: about the gap before
 _SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
@@ -88,6 +89,7 @@ class Auto(Solver):
         self.active: Solver = self._first_method()(problem, rng)
         self.phase = self.active.name
         self.history: list[tuple[float, float]] = []
+        self.proved = 0  # what comes after so many gaps are estimates
         self.guessed = False  # whether the history has a gap that was not evaluated
         self.since = 0  # where in the history the phase began
         self.trial: Trial | None = None  # of truncated Newton steps
@@ -230,8 +232,24 @@ class Auto(Solver):
 
     # --- which method next ------------------------------------------------------------------------------------------
 
+    def foresee(self, gap: float, target: float) -> None:
+        """As `observe`, of an estimate; the next gap that is certified will tell whether to believe it."""
+        self._weigh(gap, target)
+
     def observe(self, gap: float, target: float) -> None:
         """Extrapolate from the gaps of the last half of the run and change the method where another one is cheaper."""
+        for k in range(len(self.history) - 1, self.proved - 1, -1):
+            if _OPTIMISTIC * self.history[k][1] < gap:
+                self._forget(k)
+        self._weigh(gap, target)
+        self.proved = len(self.history)
+
+    def _forget(self, k: int) -> None:
+        del self.history[k]
+        self.since -= self.since > k
+        self.proved -= self.proved > k
+
+    def _weigh(self, gap: float, target: float) -> None:
         if isinstance(self.active, RowSpaceCg) and self.active.has_failed(gap):
             self._change(ConjugateGradients, afresh=True)
             return
@@ -244,8 +262,7 @@ class Auto(Solver):
             self.history.append((passes - 1.0, _BEFORE * (gap + self.active.activity)))
             self.guessed = True
         elif self.guessed and isinstance(self.active, Permutations):
-            del self.history[1]  # now two are known
-            self.since -= self.since > 1
+            self._forget(1)  # now two are known
             self.guessed = False
         self.history.append((passes, gap))
         if self.settled or self._on_trial or not gap > target:

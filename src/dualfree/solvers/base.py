@@ -182,6 +182,10 @@ class Solver:
         """Take w(α) as it was just summed from α; the sum is off by at most `error` Σ |α_i| ‖x_i‖."""
         self.w[:] = w
 
+    def foresee(self, gap: float, target: float) -> None:
+        """As `observe`, of a gap that is estimated and not certified."""
+        self.observe(gap, target)
+
     def observe(self, gap: float, target: float) -> None:
         """Hear of an evaluation."""
 

@@ -364,7 +364,7 @@ class Run:
             return True
         if self.solver.gap_estimate is None:  # early on the gap falls more slowly than the activity does
             estimate = self.trace[-1].gap * (estimate / self.trace[-1].gap) ** _GAP_EXPONENT
-        self.solver.observe(estimate, self.target)
+        self.solver.foresee(estimate, self.target)
         return False
 
     def _first_is_due(self, gain: float) -> bool:

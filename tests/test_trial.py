@@ -218,3 +218,17 @@ def test_what_a_trial_may_spend(loss: Any, stake: float, most: float) -> None:
     assert trial.still_pays(650.0)  # much was spent, little is left
     trial.begin(newton, 200.0, 1e6 * product_cost(problem))
     assert newton.most_products == 500
+
+
+def test_a_trial_where_a_factorisation_is_dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that can be told apart, and a squared hinge: each Newton step meets other rows, and needs hundreds of products."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(2500, 1000, density=0.03, format="csr", rng=rng, data_rvs=rng.standard_exponential)
+    y = X @ rng.normal(size=1000) + rng.logistic(size=2500) > 0
+    problem = df.Problem(X, y, "squared_hinge", lam=0.01 / 2500)
+    result = df.solve(problem, tol=1e-6, random_state=0)
+    assert result.status is df.Status.CONVERGED
+    monkeypatch.setattr(Auto, "_truncated_steps_are_a_guess", False)
+    without = df.solve(problem, tol=1e-6, random_state=0)
+    assert without.trace[-1].phase == Newton.name
+    assert 10 * result.trace[-1].passes < without.trace[-1].passes

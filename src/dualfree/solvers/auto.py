@@ -37,7 +37,7 @@ from .conjugate_gradients import ConjugateGradients
 from .exact_steps import ExactSteps
 from .importance import Importance
 from .interior_point import InteriorPoint
-from .newton import PER_ENTRY_IN_ORDER, Newton, step_cost
+from .newton import DEAR, PER_ENTRY_IN_ORDER, Newton, step_cost
 from .prox_sdca import Permutations
 from .row_space_cg import RowSpaceCg
 from .sample import Sample, curved_at_zero, look_size
@@ -282,6 +282,9 @@ class Auto(Solver):
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
                 self._change(Permutations)
                 self.settled = True
+        elif self._truncated_steps_are_a_guess and self._second_order_is_cheaper(left, passes, gap):
+            if Trial.can_pay(self.problem, self._cost_in_all(left, passes, gap), self._spent_on_trial):
+                self._try_truncated_steps(left, passes, gap)
         elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
             self._change(self._second_order(), afresh=self._is_far(gap))
             self.settled = not isinstance(self.active, InteriorPoint)
@@ -363,6 +366,17 @@ class Auto(Solver):
             return False  # with flat parts, adaptive visits may be all that is needed
         cost = self._cost_in_all(left, passes, gap)
         return not self._by_conjugate_gradients and Trial.is_cheap(problem, cost, self._spent_on_trial)
+
+    @property
+    def _truncated_steps_are_a_guess(self) -> bool:
+        """Whether Newton's steps would be truncated because a factorisation is dear, and nobody knows how many there will be.
+
+        With flat parts of the loss each step may meet other rows.
+        """
+        problem = self.problem
+        if not isinstance(self.active, ExactSteps) or isinstance(problem.loss, (Logistic, Squared)):
+            return False
+        return Newton.suits(problem) and Newton.direct(problem) and hessian.in_products(problem) > DEAR
 
     def _truncated_steps_are_cheap(self) -> bool:
         """Whether the Hessian is too large to be formed, and a product with it costs much less than an epoch."""

@@ -109,7 +109,7 @@ class Newton(Solver):
         self.keeps_factor = in_products > WORTH[self.problem.is_dense]
         self.is_small = not self.keeps_factor and self.team.size == 1 and small_step.suits(self.problem)
         self.factor: Factor | None = None
-        self.most_products = int(min(in_products, CG_STEPS))
+        self.full_price = self.most_products = int(min(in_products, CG_STEPS))
         size = sample_size(self.problem)
         afresh = not self.w.any() and not intercept
         known = curved_at_zero(self.problem)
@@ -337,7 +337,8 @@ class Newton(Solver):
                 self.rate = math.log(max(gained, _TINY)) / made
                 if self.rate < self.least_rate:
                     break
-        if self.direct(problem) and not self._is_solved(solution, enough, 0.01 * first, needed):
+        on_budget = self.most_products < self.full_price and self.factor is None  # that of a trial
+        if self.direct(problem) and not on_budget and not self._is_solved(solution, enough, 0.01 * first, needed):
             return None
         self.unsolved = solution.residual
         return solution.point

@@ -33,9 +33,14 @@ class Trial:
 
     @staticmethod
     def is_cheap(problem: Problem, others: float, spent: float) -> bool:
-        """Whether the stake is enough for a step; with fewer rows than columns, coordinate steps do well."""
+        """Whether it can pay; with fewer rows than columns, coordinate steps do well."""
+        return problem.n > problem.d and Trial.can_pay(problem, others, spent)
+
+    @staticmethod
+    def can_pay(problem: Problem, others: float, spent: float) -> bool:
+        """Whether the stake is enough for a step."""
         stake, _ = _stakes(problem)
-        return problem.n > problem.d and stake * others / product_cost(problem) > spent + _FEWEST
+        return stake * others / product_cost(problem) > spent + _FEWEST
 
     def begin(self, before: Solver, passes: float, others: float) -> None:
         """Make steps instead of those of another method, which would cost `others` nanoseconds in all."""

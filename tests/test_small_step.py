@@ -139,3 +139,16 @@ def test_a_curvature_a_hair_below_zero_is_none() -> None:
     without = hessian.curvature_sum(problem, curvatures)
     curvatures[7] = -1e-18
     np.testing.assert_array_equal(np.triu(hessian.curvature_sum(problem, curvatures)), np.triu(without))
+
+
+@pytest.mark.parametrize("quadratic", [True, False])
+def test_no_search_along_a_parabola(quadratic: bool) -> None:
+    """A direction twice as long as Newton's, so that a search can be told from none."""
+    problem = df.Problem(table("dense"), table("dense")[:, 0] + 1.0, "squared", 1e-3)
+    rows, loss, y, s = problem.rows, problem.loss.compiled, problem.y, problem.sample_weight
+    z, w, out, gradient, direction = (np.zeros(size) for size in (700, 9, 700, 9, 9))
+    small_step.newton_direction(rows, loss, z, 0.0, y, s, True, problem.lam, w, out, gradient, direction)
+    direction *= 2.0
+    given = rows, loss, z, 0.0, y, s, problem.row_norms_squared, problem.lam, w, gradient, direction, out, quadratic
+    share = small_step.step_along(*given)[0]
+    assert share == 1.0 if quadratic else abs(share - 0.5) < 0.1

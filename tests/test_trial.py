@@ -12,9 +12,10 @@ import scipy.sparse
 
 import dualfree as df
 from dualfree.losses import Logistic, SquaredHinge
+from dualfree.solvers import newton as newton_module
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
-from dualfree.solvers.hessian import product_cost
+from dualfree.solvers.hessian import Factor, product_cost
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations
 from dualfree.solvers.trial import Trial
@@ -73,6 +74,11 @@ def test_a_quick_first_step_is_the_beginning(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_slow_first_step_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """It costs four passes; all else is as without."""
     problem = topics(0.01)
+    run = Auto(problem, RandomSource(0))
+    run.start(np.zeros(problem.n), 0.0)
+    run.begin_epoch()
+    assert run._spent_on_trial == 4.0
+    assert isinstance(run.active, Permutations)
     looked = df.solve(problem, tol=1e-6, random_state=0)
     monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
     without = df.solve(problem, tol=1e-6, random_state=0)
@@ -232,3 +238,29 @@ def test_a_trial_where_a_factorisation_is_dear(monkeypatch: pytest.MonkeyPatch) 
     without = df.solve(problem, tol=1e-6, random_state=0)
     assert without.trace[-1].phase == Newton.name
     assert 10 * result.trace[-1].passes < without.trace[-1].passes
+
+
+def test_a_budget_is_no_reason_to_factorise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps on trial end with their products; without a trial, so many products in vain call for the Hessian."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(2500, 1000, density=0.03, format="csr", rng=rng)
+    problem = df.Problem(X, X @ rng.normal(size=1000) > 0, "squared_hinge", lam=1e-8)
+
+    formed: list[int] = []
+    monkeypatch.setattr(newton_module, "Factor", lambda matrix: formed.append(len(matrix)) or Factor(matrix))
+    for price, factors in ((100, []), (1, [1000])):
+        newton = Newton(problem, RandomSource(0))
+        newton.start(np.zeros(2500), 0.0)
+        assert newton.dear
+        newton.most_products, newton.full_price = 1, price
+        newton.visit(2500)
+        assert formed == factors
+
+
+def test_what_is_known_of_a_run_stays_in_order() -> None:
+    run = Auto(hashed("logistic", 1.0), RandomSource(0))
+    run.history, run.since, run.proved = [(0.0, 1.0), (1.0, 0.5), (2.0, 0.3), (3.0, 0.2)], 2, 3
+    run._forget(1)
+    assert (len(run.history), run.since, run.proved) == (3, 1, 2)
+    run._forget(2)
+    assert (len(run.history), run.since, run.proved) == (2, 1, 2)

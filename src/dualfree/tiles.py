@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ._jit import device
+from .vector_math import dot
 
 _BYTES = 3 << 13
 _LANES = 8  # numbers in the widest register
@@ -50,7 +51,7 @@ def scale_tile(tile: Any, factors: Any) -> None:
 def add_tile(tile: Any, factors: Any, out: Any) -> None:
     """out += Σ factor_i x_i."""
     for j in range(tile.shape[0]):
-        out[j] += _dot(tile[j], factors, factors.size)
+        out[j] += dot(tile[j], factors, factors.size)
 
 
 @device
@@ -83,19 +84,11 @@ def add_tile_products(tile: Any, count: int, out: Any) -> None:
             out[j + 1, k + 1] += bq
             k += 2
         if k < d:
-            out[j, k] += _dot(a, tile[k], count)
-            out[j + 1, k] += _dot(b, tile[k], count)
+            out[j, k] += dot(a, tile[k], count)
+            out[j + 1, k] += dot(b, tile[k], count)
         j += 2
     if j < d:
-        out[j, j] += _dot(tile[j], tile[j], count)
-
-
-@device(reassociate=True)
-def _dot(a: Any, p: Any, count: int) -> float:
-    total = 0.0
-    for i in range(count):
-        total += a[i] * p[i]
-    return total
+        out[j, j] += dot(tile[j], tile[j], count)
 
 
 @device(reassociate=True)

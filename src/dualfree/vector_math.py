@@ -40,6 +40,15 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - back)) + (b - back)
 
 
+@device(reassociate=True)
+def dot(a: Any, b: Any, count: int) -> float:
+    """Σ a_i b_i over the first numbers."""
+    total = 0.0
+    for i in range(count):
+        total += a[i] * b[i]
+    return total
+
+
 @intrinsic
 def wide_vectors(typing_context: Any) -> Any:
     """Called in a kernel: its loops may use the widest registers.

@@ -15,8 +15,9 @@ from .. import rows as _rows
 from .._jit import device, kernel
 from ..losses.calls import loss_slopes
 from ..problem import Problem
+from ..vector_math import dot
 from . import hessian as hessians
-from .hessian import add_outer_products, narrow_derivatives, regularise, slopes_to_curvatures
+from .hessian import add_outer_products, add_rows, narrow_derivatives, regularise, slopes_to_curvatures
 from .line_search import LINE_STEPS, move_along, next_length, slope_along
 
 _MOST_COLUMNS = 128  # a factorisation of more is better left to LAPACK
@@ -53,7 +54,7 @@ def newton_direction(
     n, d, size = y.size, w.size, gradient.size
     hessian = np.zeros((size, size))
     gradient[:] = 0.0
-    _derivatives(rows, loss, z, b, y, s, out, plain, size > d, gradient, hessian)
+    _derivatives(rows, size > d, loss, z, b, y, s, plain, out, gradient, hessian)
     gradient /= n
     gradient[:d] += lam * w
     regularise(hessian, n, d, lam)
@@ -85,9 +86,8 @@ def step_along(
     """
     n, d = y.size, w.size
     step, step_b = direction[:d], direction[d] if direction.size > d else 0.0
-    for i in range(n):
-        out[i] = _rows.row_dot(rows, i, step)
-    here, bend, pull = _dot(gradient, direction), lam * _dot(step, step), lam * _dot(w, step)
+    _rows.margins_into(rows, step, out)
+    here, bend, pull = dot(gradient, direction, gradient.size), lam * dot(step, step, d), lam * dot(w, step, d)
     t, bracket, found = 1.0, (0.0, here, np.inf, np.inf), quadratic or not here < 0.0
     for trial in range(LINE_STEPS):
         if found:
@@ -102,80 +102,41 @@ def step_along(
     return t, here, terms, cut
 
 
-def _derivatives(
-    rows: Any,
-    loss: Any,
-    z: Any,
-    b: float,
-    y: Any,
-    s: Any,
-    out: Any,
-    plain: bool,
-    intercept: bool,
-    gradient: Any,
-    hessian: Any,
-) -> None:
+def _derivatives(rows: Any, intercept: bool, *given: Any) -> None:
     """As `hessian.derivatives`, added to what is there; `out` is left with s φ''."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(_derivatives, strict=False, jit_options={"error_model": "numpy", "nogil": True})
-def _derivatives_overload(
+def _derivatives_overload(rows: Any, intercept: Any, *given: Any) -> Any:
+    if _rows.is_dense(rows):
+        return lambda rows, intercept, *given: narrow_derivatives(rows[0], *given)
+    return lambda rows, intercept, *given: _sparse_derivatives(rows, intercept, *given)
+
+
+@device
+def _sparse_derivatives(
     rows: Any,
+    intercept: bool,
     loss: Any,
     z: Any,
-    b: Any,
+    b: float,
     y: Any,
     s: Any,
+    plain: bool,
     out: Any,
-    plain: Any,
-    intercept: Any,
     gradient: Any,
     hessian: Any,
-) -> Any:
-    if _rows.is_dense(rows):
-
-        def dense(
-            rows: Any,
-            loss: Any,
-            z: Any,
-            b: Any,
-            y: Any,
-            s: Any,
-            out: Any,
-            plain: Any,
-            intercept: Any,
-            gradient: Any,
-            hessian: Any,
-        ) -> Any:
-            narrow_derivatives(rows[0], loss, z, b, y, s, plain, out, gradient, hessian)
-
-        return dense
-
-    def sparse(
-        rows: Any,
-        loss: Any,
-        z: Any,
-        b: Any,
-        y: Any,
-        s: Any,
-        out: Any,
-        plain: Any,
-        intercept: Any,
-        gradient: Any,
-        hessian: Any,
-    ) -> Any:
-        loss_slopes(loss, z, b, y, s, out)
-        _rows.rows_add(rows, out, 0, out.size, gradient)
-        if intercept:
-            gradient[-1] += out.sum()
-        slopes_to_curvatures(loss, z, b, y, s, out)
-        add_outer_products(rows, out, hessian)
-        if intercept:
-            _rows.rows_add(rows, out, 0, out.size, hessian[:, -1])
-            hessian[-1, -1] += out.sum()
-
-    return sparse
+) -> None:
+    loss_slopes(loss, z, b, y, s, out)
+    add_rows(rows, out, gradient)
+    if intercept:
+        gradient[-1] += out.sum()
+    slopes_to_curvatures(loss, z, b, y, s, out)
+    add_outer_products(rows, out, hessian)
+    if intercept:
+        add_rows(rows, out, hessian[:, -1])
+        hessian[-1, -1] += out.sum()
 
 
 @device
@@ -201,7 +162,7 @@ def _divide(matrix: Any, right: Any, out: Any) -> None:
         for k in range(j + 1, size):
             out[k] -= out[j] * factor[j, k]
     for j in range(size - 1, -1, -1):
-        out[j] = (out[j] - _dot(factor[j, j + 1 :], out[j + 1 :])) / factor[j, j]
+        out[j] = (out[j] - dot(factor[j, j + 1 :], out[j + 1 :], size - j - 1)) / factor[j, j]
     for j in range(size):
         out[j] *= scale[j]
 
@@ -221,11 +182,3 @@ def _factorise(matrix: Any) -> bool:
             for k in range(i, line.size):
                 below[k] -= factor * line[k]
     return True
-
-
-@device(reassociate=True)
-def _dot(a: Any, b: Any) -> float:
-    total = 0.0
-    for j in range(a.size):
-        total += a[j] * b[j]
-    return total

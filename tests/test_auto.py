@@ -27,6 +27,7 @@ from dualfree.solvers.exact_steps import ExactSteps
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations
 from dualfree.solvers.sample import Sample, sample_size, tells_weights
+from dualfree.team import Team
 from dualfree.vector_math import vector_log
 
 
@@ -410,9 +411,9 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
     formed: list[int] = []
     derivatives = newton.derivatives
 
-    def recorded(part: df.Problem, *given: Any) -> Any:
-        formed.append(part.n if given[-1] else 0)
-        return derivatives(part, *given)
+    def recorded(team: Team, *given: Any) -> Any:
+        formed.append(team.problem.n if given[-1] else 0)
+        return derivatives(team, *given)
 
     monkeypatch.setattr(newton, "derivatives", recorded)
     after_a_step(problem, WORTH=(0, 0), _WORTH_A_SAMPLE=0.0)

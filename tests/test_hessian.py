@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numba
 import numpy as np
 import pytest
 from problems import FORMS, SMOOTH, WEIGHTS, dense, make_problem
@@ -10,7 +13,8 @@ import dualfree as df
 from dualfree.losses import builtin
 from dualfree.solvers import hessian
 from dualfree.solvers.hessian import curvature_sum, derivatives, regularised, solve_positive
-from dualfree.solvers.symmetric_product import add_square
+from dualfree.solvers.symmetric_product import add_square, dsyrk_address
+from dualfree.team import Team
 
 
 def by_definition(problem: df.Problem, z: np.ndarray, b: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -37,12 +41,12 @@ def test_derivatives(
     z, b = np.random.default_rng(3).normal(size=problem.n), 0.3 if fit_intercept else 0.0
     gradient, total, curvatures = by_definition(problem, z, b)
     out = np.empty(problem.n)
-    found, matrix = derivatives(problem, z, b, out, True)
+    found, matrix = derivatives(Team(problem), z, b, out, True)
     upper = np.triu_indices(total.shape[0])
     assert np.allclose(found, gradient, rtol=1e-11, atol=1e-11 * np.abs(gradient).max())
     assert np.allclose(matrix[upper], total[upper], rtol=1e-11, atol=1e-11 * np.abs(total).max())
     assert np.allclose(out, curvatures, rtol=1e-13, atol=0)
-    again = curvature_sum(problem, curvatures)
+    again = curvature_sum(Team(problem), curvatures)
     assert np.allclose(again[upper], total[upper], rtol=1e-11, atol=1e-11 * np.abs(total).max())
 
 
@@ -51,7 +55,7 @@ def test_many_blocks_of_few_columns() -> None:
     problem = make_problem("logistic", n=5001, d=2)
     z = np.random.default_rng(3).normal(size=problem.n)
     gradient, total, _ = by_definition(problem, z, 0.0)
-    found, matrix = derivatives(problem, z, 0.0, np.empty(problem.n), True)
+    found, matrix = derivatives(Team(problem), z, 0.0, np.empty(problem.n), True)
     assert np.allclose(found, gradient, rtol=1e-11)
     assert np.allclose(np.triu(matrix), np.triu(total), rtol=1e-11)
 
@@ -60,20 +64,31 @@ def test_a_matrix_that_rounding_made_indefinite_is_solved_nearly() -> None:
     X = np.random.default_rng(0).normal(size=(50, 3))
     X = np.column_stack([X, X[:, 0]])  # singular without the penalty
     problem = df.Problem(X, X[:, 0], loss="squared", lam=1e-18)
-    matrix = regularised(curvature_sum(problem, np.ones(50)), problem)
+    matrix = regularised(curvature_sum(Team(problem), np.ones(50)), problem)
     right = X.T @ X[:, 0] / 50
     solution = solve_positive(matrix, right)
     assert np.allclose(X.T @ (X @ solution) / 50, right, rtol=1e-6, atol=1e-8)
 
 
+@numba.njit
+def _add_square(address: int, block: Any, total: Any) -> None:
+    add_square(address, block, total)
+
+
+def test_symmetric_products_add_to_the_upper_triangle() -> None:
+    total = np.zeros((3, 3))
+    _add_square(dsyrk_address(), np.array([[1.0, 2.0], [3.0, 4.0]]), total)
+    assert np.array_equal(np.triu(total), [[10, 14, 0], [0, 20, 0], [0, 0, 0]])
+
+
 @pytest.mark.parametrize("case", ["order", "total", "kind"])
 def test_symmetric_products_check_what_they_are_given(case: str) -> None:
-    block, total = np.ones((3, 2)), np.zeros((2, 2), order="F")
+    block, total = np.ones((3, 2)), np.zeros((2, 2))
     if case == "order":
         block = np.asfortranarray(block)
     elif case == "total":
-        total = np.zeros((3, 3), order="F")
+        total = np.zeros((1, 1))
     else:
         block = block.astype(np.float32)
-    with pytest.raises(ValueError, match=r"^block (must be in C order|and total must hold double)"):
-        add_square(block, total)
+    with pytest.raises(ValueError, match=r"^block and total must be in C order and hold double precision"):
+        _add_square(dsyrk_address(), block, total)

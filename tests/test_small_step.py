@@ -15,6 +15,7 @@ from dualfree.solvers import hessian, small_step
 from dualfree.solvers.base import RandomSource
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.small_step import _divide
+from dualfree.team import Team
 
 
 def table(form: str, n: int = 700, d: int = 9) -> Any:
@@ -120,14 +121,16 @@ def test_tiles_sum_what_rows_do(n: int, d: int, dtype: Any) -> None:
     for weights in (None, s):
         problem = df.Problem(X, y, "squared", 1e-3, sample_weight=weights, fit_intercept=True)
         z, out = rng.normal(size=n), np.empty(n)
-        gradient, total = hessian.derivatives(problem, z, 0.5, out, True)
+        gradient, total = hessian.derivatives(Team(problem), z, 0.5, out, True)
         used = problem.sample_weight
         longer = np.column_stack([X.astype(float), np.ones(n)])
         np.testing.assert_array_equal(out, used)
         np.testing.assert_allclose(gradient, longer.T @ (used * (z + 0.5 - y)), rtol=0, atol=1e-10 * n)
         expected = np.triu((longer * used[:, None]).T @ longer)
         np.testing.assert_allclose(np.triu(total), expected, rtol=0, atol=1e-10 * n)
-        np.testing.assert_allclose(np.triu(hessian.curvature_sum(problem, used)), expected, rtol=0, atol=1e-10 * n)
+        np.testing.assert_allclose(
+            np.triu(hessian.curvature_sum(Team(problem), used)), expected, rtol=0, atol=1e-10 * n
+        )
 
 
 def test_a_curvature_a_hair_below_zero_is_none() -> None:
@@ -136,9 +139,9 @@ def test_a_curvature_a_hair_below_zero_is_none() -> None:
     problem = df.Problem(X, X[:, 0], "squared", 1e-3)
     curvatures = np.ones(50)
     curvatures[7] = 0.0
-    without = hessian.curvature_sum(problem, curvatures)
+    without = hessian.curvature_sum(Team(problem), curvatures)
     curvatures[7] = -1e-18
-    np.testing.assert_array_equal(np.triu(hessian.curvature_sum(problem, curvatures)), np.triu(without))
+    np.testing.assert_array_equal(np.triu(hessian.curvature_sum(Team(problem), curvatures)), np.triu(without))
 
 
 @pytest.mark.parametrize("quadratic", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from typing import Any
 
 import mpmath as mp
@@ -14,10 +15,12 @@ from problems import make_problem
 
 import dualfree as df
 from dualfree import team
+from dualfree._jit import device, kernel
 from dualfree.barrier import meet, meeting_point
 from dualfree.solvers import together
 from dualfree.solvers.prox_sdca import Permutations
 from dualfree.team import Team
+from dualfree.workers import Workers, share_out
 
 
 @pytest.fixture(autouse=True)
@@ -101,10 +104,9 @@ def test_every_visit_is_dealt_once_and_a_row_has_one_owner(size: int) -> None:
 def test_parts_cover_all_rows(form: str, size: int) -> None:
     problem = make_problem("squared", n=23, d=4, form=form)
     with team.Team(problem, size) as threads:
-        rows = np.concatenate([np.arange(problem.n)[part.where] for part in threads.parts])
-        assert np.array_equal(rows, np.arange(problem.n))
-        assert all(part.problem.n > 0 for part in threads.parts)
-        assert sum(part.problem.nnz for part in threads.parts) == problem.nnz
+        assert threads.cuts[0] == 0
+        assert threads.cuts[-1] == problem.n
+        assert (np.diff(threads.cuts) > 0).all()
         w, factors = np.arange(4.0), np.arange(23.0)
         z, out = np.empty(23), np.empty(4)
         threads.margins_into(w, z)
@@ -113,49 +115,49 @@ def test_parts_cover_all_rows(form: str, size: int) -> None:
     assert np.allclose(out, factors @ problem.X)
 
 
-def test_an_error_in_one_thread_reaches_the_caller() -> None:
-    problem = make_problem("squared", n=20, d=3)
-
-    def fails(part: team.Part) -> None:
-        if part.where.start > 0:
-            raise RuntimeError("from the second thread")
-
-    with team.Team(problem, 2) as threads, pytest.raises(RuntimeError, match="second thread"):
-        threads.each(fails)
+@device
+def _note(own: int, found: Any, rounds: int) -> None:
+    for _ in range(rounds):
+        found[own, 0] += own + 1
 
 
-@pytest.mark.parametrize("failing", [0, 1])
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_nobody_waits_for_a_thread_that_does_not_come(
-    failing: int, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One thread fails before its first meeting, as with a Ctrl-C at the wrong moment; the others end, the error is told."""
-    problem = make_problem("logistic", n=100, d=5)
-    call = together._Job.__call__
+@kernel
+def _note_all(orders: Any, found: Any, rounds: int) -> None:
+    share_out(orders, _note, (found, rounds))
 
-    def fails(self: together._Job) -> Any:
-        if self.arguments[2] == failing:
-            raise error
-        return call(self)
 
-    monkeypatch.setattr(together._Job, "__call__", fails)
-    outcome: list[BaseException] = []
+@device
+def _fail(own: int, failing: int) -> None:
+    if own == failing:
+        raise RuntimeError("nobody sees this one")
 
-    def run() -> None:
-        steps = Permutations(problem, np.random.default_rng(0))
-        with team.Team(problem, 3) as steps.team:
-            steps.start(np.zeros(problem.n), 0.0)
-            try:
-                steps.begin_epoch()
-                steps.visit(problem.n)
-            except error as caught:
-                outcome.append(caught)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(timeout=60)
-    assert not thread.is_alive()
-    assert len(outcome) == 1
+@kernel
+def _fail_all(orders: Any, failing: int) -> None:
+    share_out(orders, _fail, (failing,))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_every_thread_does_its_piece_each_time(size: int) -> None:
+    """Also after a rest that is long enough to fall asleep, and with more threads than cores."""
+    workers = Workers(size)
+    found = np.zeros((size, 16))
+    for times in range(1, 201):
+        if times % 100 == 0:
+            time.sleep(0.1)
+        _note_all(workers.orders, found, 10)
+        assert found[:, 0].tolist() == [10 * times * (own + 1) for own in range(size)]
+    workers.end()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("dualfree-")]
+
+
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_an_error_in_one_thread_reaches_the_caller(failing: int) -> None:
+    workers = Workers(3)
+    with pytest.raises(MemoryError):
+        _fail_all(workers.orders, failing)
+    _fail_all(workers.orders, -1)  # nothing is left of it
+    workers.end()
 
 
 @numba.njit(nogil=True)

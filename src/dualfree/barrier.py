@@ -6,8 +6,7 @@ To meet is to raise one's own number and to read the others' until all have come
 acquired, so that everything a thread wrote before the meeting is seen by all after it. A thread that waits long offers its
 core to others.
 
-Should a thread not come (an error, or Ctrl-C before it began), nobody may wait for it for ever: `abandon` makes every meeting
-end at once, with False.
+All threads must come: what they do between meetings cannot fail, and a Ctrl-C is heard when the kernel has ended.
 """
 
 from __future__ import annotations
@@ -24,23 +23,18 @@ from ._checks import Array
 from ._jit import device
 
 _SLOT = 16  # numbers between two threads' own: two cache lines
-_SPINS = 20_000
+SPINS = 20_000
 
-_offer_core = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.intc())
+offer_core = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.intc())
 
 
 def meeting_point(size: int) -> Array:
-    """Return what `size` threads need in order to meet: a row for each, and one that says whether it is abandoned."""
-    return np.zeros((size + 1, _SLOT), dtype=np.int64)
-
-
-def abandon(arrivals: Array) -> None:
-    """End all meetings, those that threads wait in and those to come."""
-    arrivals[-1, 0] = 1
+    """Return what `size` threads need in order to meet: a row for each."""
+    return np.zeros((size, _SLOT), dtype=np.int64)
 
 
 @intrinsic
-def _release(typing_context: Any, address: Any, value: Any) -> Any:
+def release(typing_context: Any, address: Any, value: Any) -> Any:
     """Write a number so that whoever reads it also sees all that was written before."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -52,7 +46,7 @@ def _release(typing_context: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic
-def _acquire(typing_context: Any, address: Any) -> Any:
+def acquire(typing_context: Any, address: Any) -> Any:
     """Read a number that another thread may be writing."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -63,19 +57,14 @@ def _acquire(typing_context: Any, address: Any) -> Any:
 
 
 @device
-def meet(arrivals: Any, own: int) -> bool:
-    """Wait until all threads have come here as often as this one; False if the meetings were abandoned instead."""
-    size = arrivals.shape[0] - 1
+def meet(arrivals: Any, own: int) -> None:
+    """Wait until all threads have come here as often as this one."""
     times = arrivals[own, 0] + 1
-    _release(np.uintp(arrivals.ctypes.data + own * _SLOT * 8), times)
-    given_up = np.uintp(arrivals.ctypes.data + size * _SLOT * 8)
-    for other in range(size):
+    release(np.uintp(arrivals.ctypes.data + own * _SLOT * 8), times)
+    for other in range(arrivals.shape[0]):
         address = np.uintp(arrivals.ctypes.data + other * _SLOT * 8)
         waited = 0
-        while _acquire(address) < times:
-            if _acquire(given_up) != 0:
-                return False
+        while acquire(address) < times:
             waited += 1
-            if waited >= _SPINS:
-                _offer_core()
-    return True
+            if waited >= SPINS:
+                offer_core()

@@ -19,8 +19,9 @@ from .losses import Squared
 from .problem import Problem
 from .row_sums import EPS, EVALUATION, GapTerms, Imbalance, LocalSums, ResidualTerms
 from .rows import TOGETHER
-from .team import Part, Team
+from .team import SAID, Team, add_up
 from .vector_math import two_sum
+from .workers import share_out
 
 
 def suits(problem: Problem) -> bool:
@@ -44,25 +45,22 @@ class LeastSquaresSums(LocalSums):
         super().__init__(problem, norm_of(w), 0.0, alpha, Balance(0.0, 0, 1.0), z, problem.n, team)
         self.w = w
 
-        def one(part: Part) -> tuple[Array, float, tuple[float, ...]]:
-            here, total = part.problem, np.empty(problem.d)
-            block, error = here.sum_block, here.sum_error
-            terms = _least_squares(
-                here.rows,
-                here.y,
-                here.sample_weight,
-                here.row_norms_squared,
-                w,
-                self.w_norm,
-                block,
-                alpha[part.where],
-                total,
-            )
-            return total, error, terms
-
-        found = team.each(one)
-        self.sum_error = team.put_together([(total, error) for total, error, _ in found], sums)
-        rounding, primal, primal_error, alpha_size = map(sum, zip(*(terms for _, _, terms in found), strict=True))
+        totals, scratch = team.totals(sums, np.empty(problem.d))
+        rounding, primal, primal_error, alpha_size = _least_squares(
+            team.threads,
+            problem.rows,
+            problem.y,
+            problem.sample_weight,
+            problem.row_norms_squared,
+            w,
+            self.w_norm,
+            problem.sum_block,
+            alpha,
+            totals,
+            scratch,
+            sums,
+        )
+        self.sum_error = team.sum_error
         primal_error += (TOGETHER + team.size + 8.0) * EPS * primal  # all terms have one sign
         self.terms = GapTerms(0.0, rounding, primal, primal_error, alpha_size)
 
@@ -78,10 +76,60 @@ class LeastSquaresSums(LocalSums):
 
 @kernel
 def _least_squares(
-    rows: Any, y: Any, s: Any, v: Any, w: Any, w_norm: float, block: int, alpha: Any, out: Any
+    threads: Any,
+    rows: Any,
+    y: Any,
+    s: Any,
+    v: Any,
+    w: Any,
+    w_norm: float,
+    block: int,
+    alpha: Any,
+    totals: Any,
+    scratch: Any,
+    out: Any,
 ) -> tuple[float, float, float, float]:
     """α = s (y − X w) and out = Σ α_i x_i, `block` rows at a time; return the last four fields of `GapTerms`."""
-    part, z, stretch = np.zeros(out.size), np.empty(TOGETHER), np.empty(TOGETHER)
+    orders, cuts = threads
+    said = np.zeros((orders.shape[0], SAID))
+    point = (w, w_norm, block, alpha)
+    share_out(orders, _least_squares_of_part, (cuts, said, rows, y, s, v, point, totals, scratch))
+    add_up(orders, totals, out)
+    sums = said[0]
+    for k in range(1, said.shape[0]):
+        sums += said[k]
+    return sums[0], sums[1], sums[2], sums[3]
+
+
+@device
+def _least_squares_of_part(
+    own: int, cuts: Any, said: Any, rows: Any, y: Any, s: Any, v: Any, point: Any, totals: Any, scratch: Any
+) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    w, w_norm, block, alpha = point
+    terms = _pass(
+        _rows.rows_between(rows, first, last),
+        y[first:last],
+        s[first:last],
+        v[first:last],
+        w,
+        w_norm,
+        block,
+        alpha[first:last],
+        totals[own],
+        scratch[own],
+    )
+    for k in range(4):
+        said[own, k] = terms[k]
+
+
+@device
+def _pass(
+    rows: Any, y: Any, s: Any, v: Any, w: Any, w_norm: float, block: int, alpha: Any, out: Any, part: Any
+) -> tuple[float, float, float, float]:
+    """What `_least_squares` does, for some rows; `part` is scratch."""
+    z, stretch = np.empty(TOGETHER), np.empty(TOGETHER)
+    part[:] = 0.0
     rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0
     out[:] = 0.0
     for first in range(0, y.size, block):

@@ -19,8 +19,9 @@ from ._jit import device, kernel
 from .dual_domain import Balance
 from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms_into, residual
 from .problem import Problem, slope_sum
-from .team import Part, Team
+from .team import SAID, Team
 from .vector_math import two_sum, wide_vectors
+from .workers import share_out
 
 EPS = 2.0**-52
 EVALUATION = 32.0 * EPS  # what evaluating a closed form may cost, relative and as a shift of z
@@ -117,26 +118,24 @@ class LocalSums:
 
     def gap_terms(self) -> tuple[GapTerms, Imbalance]:
         """Return the terms of P(w, b) − D(α)."""
-        smoothness, lipschitz = float(self.problem.loss.smoothness), float(self.problem.loss.lipschitz)
-
-        def one(part: Part) -> tuple[float, ...]:
-            rows, where = part.problem, part.where
-            return _gap_terms(
-                rows.rows,
-                rows.loss.compiled,
-                rows.y,
-                rows.sample_weight,
-                rows.row_norms_squared,
-                self.w_norm,
-                self.b,
-                self.alpha[where],
-                self.z[where],
-                smoothness,
-                lipschitz,
-                self.unit,
-            )
-
-        terms = GapTerms(*map(sum, zip(*self.team.each(one), strict=True)))
+        problem = self.problem
+        loss, y, s = self.targets
+        found = _all_gap_terms(
+            self.team.threads,
+            problem.rows,
+            loss,
+            y,
+            s,
+            problem.row_norms_squared,
+            self.w_norm,
+            self.b,
+            self.alpha,
+            self.z,
+            float(problem.loss.smoothness),
+            float(problem.loss.lipschitz),
+            self.unit,
+        )
+        terms = GapTerms(*found)
         # adding up the threads' sums is rounded as well; the other terms have a slack of n ε in a certificate
         rounded = terms.primal_error + self.team.size * EPS * abs(terms.primal)
         return terms._replace(primal_error=rounded), self._imbalance()
@@ -160,7 +159,10 @@ class LocalSums:
         """gradient += (1/n) Σ κ_i x_i."""
         problem = self.problem
         loss, y, s = self.targets
-        terms = _add_residual_rows(
+        several = self.team.size > 1
+        totals = np.zeros((self.team.size, problem.d)) if several else gradient[None]
+        terms = _all_residual_rows(
+            self.team.threads,
             problem.rows,
             loss,
             y,
@@ -173,8 +175,11 @@ class LocalSums:
             float(problem.loss.smoothness),
             h,
             self.n,
-            gradient,
+            totals,
         )
+        if several:
+            for total in totals:
+                gradient += total
         return ResidualTerms(*terms)
 
     def slope_doubt(self) -> SlopeDoubt:
@@ -211,12 +216,7 @@ class LocalSums:
 
     def residuals_into_margins(self) -> None:
         """z_i = |κ_i|."""
-        loss = self.problem.loss.compiled
-        self.team.each(
-            lambda part: absolute_residuals(
-                loss, self.z[part.where], self.b, part.problem.y, part.problem.sample_weight, self.alpha[part.where]
-            )
-        )
+        _all_absolute_residuals(self.team.threads, *self.targets, self.b, self.alpha, self.z)
 
 
 def loss_unit(loss: Any) -> float:
@@ -236,6 +236,57 @@ def _weighted_fenchel_young(loss: Any, z: float, y: float, s: float, alpha: floa
 
 
 @kernel
+def _all_gap_terms(
+    threads: Any,
+    rows: Any,
+    loss: Any,
+    y: Any,
+    s: Any,
+    v: Any,
+    w_norm: float,
+    b: float,
+    alpha: Any,
+    z: Any,
+    smoothness: float,
+    lipschitz: float,
+    unit: float,
+) -> tuple[float, float, float, float, float]:
+    """Return the fields of `GapTerms`."""
+    orders, cuts = threads
+    said = np.zeros((orders.shape[0], SAID))
+    point = (w_norm, b, alpha, z, smoothness, lipschitz, unit)
+    share_out(orders, _gap_terms_of_part, (cuts, said, rows, loss, y, s, v, point))
+    sums = said[0]
+    for k in range(1, said.shape[0]):
+        sums += said[k]
+    return sums[0], sums[1], sums[2], sums[3], sums[4]
+
+
+@device
+def _gap_terms_of_part(
+    own: int, cuts: Any, said: Any, rows: Any, loss: Any, y: Any, s: Any, v: Any, point: Any
+) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    w_norm, b, alpha, z, smoothness, lipschitz, unit = point
+    terms = _gap_terms(
+        _rows.rows_between(rows, first, last),
+        loss,
+        y[first:last],
+        s[first:last],
+        v[first:last],
+        w_norm,
+        b,
+        alpha[first:last],
+        z[first:last],
+        smoothness,
+        lipschitz,
+        unit,
+    )
+    for k in range(5):
+        said[own, k] = terms[k]
+
+
+@device
 def _gap_terms(
     rows: Any,
     loss: Any,
@@ -329,6 +380,59 @@ def _add_up(
 
 
 @kernel
+def _all_residual_rows(
+    threads: Any,
+    rows: Any,
+    loss: Any,
+    y: Any,
+    s: Any,
+    v: Any,
+    w_norm: float,
+    b: float,
+    alpha: Any,
+    z: Any,
+    smoothness: float,
+    h: float,
+    n: int,
+    totals: Any,
+) -> tuple[float, float, float]:
+    """Add (1/n) Σ κ_i x_i over a thread's rows to its total; return the fields of `ResidualTerms`."""
+    orders, cuts = threads
+    said = np.zeros((orders.shape[0], SAID))
+    point = (w_norm, b, alpha, z, smoothness, h, n)
+    share_out(orders, _residual_rows_of_part, (cuts, said, rows, loss, y, s, v, point, totals))
+    sums = said[0]
+    for k in range(1, said.shape[0]):
+        sums += said[k]
+    return sums[0], sums[1], sums[2]
+
+
+@device
+def _residual_rows_of_part(
+    own: int, cuts: Any, said: Any, rows: Any, loss: Any, y: Any, s: Any, v: Any, point: Any, totals: Any
+) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    w_norm, b, alpha, z, smoothness, h, n = point
+    terms = _add_residual_rows(
+        _rows.rows_between(rows, first, last),
+        loss,
+        y[first:last],
+        s[first:last],
+        v[first:last],
+        w_norm,
+        b,
+        alpha[first:last],
+        z[first:last],
+        smoothness,
+        h,
+        n,
+        totals[own],
+    )
+    for k in range(3):
+        said[own, k] = terms[k]
+
+
+@device
 def _add_residual_rows(
     rows: Any,
     loss: Any,
@@ -394,12 +498,18 @@ def _shifted_slope(
 
 
 @kernel
-def absolute_residuals(loss: Any, z: Any, b: float, y: Any, s: Any, alpha: Any) -> None:
+def _all_absolute_residuals(threads: Any, loss: Any, y: Any, s: Any, b: float, alpha: Any, z: Any) -> None:
     """z_i = |κ_i|."""
+    share_out(threads[0], _absolute_residuals, (threads[1], loss, y, s, b, alpha, z))
+
+
+@device
+def _absolute_residuals(own: int, cuts: Any, loss: Any, y: Any, s: Any, b: float, alpha: Any, z: Any) -> None:
     wide_vectors()
     slopes = np.empty(_AT_A_TIME)  # apart from z: a loop that writes what it reads does not run on vector registers
-    for first in range(0, z.size, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, z.size)
+    end = cuts[own + 1]
+    for first in range(cuts[own], end, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, end)
         loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], slopes[: last - first])
         for i in range(first, last):
             z[i] = abs(slopes[i - first] + alpha[i])

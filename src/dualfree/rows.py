@@ -46,6 +46,11 @@ def row_count(rows: Rows) -> int:
     raise NotImplementedError("compiled code only")
 
 
+def rows_between(rows: Rows, first: int, last: int) -> Rows:
+    """Return the view of the rows first ≤ i < last."""
+    raise NotImplementedError("compiled code only")
+
+
 def row_length(rows: Rows, i: int) -> int:
     """Return the number of stored entries of x_i."""
     raise NotImplementedError("compiled code only")
@@ -91,6 +96,15 @@ def _row_count(rows: Any) -> Any:
     if is_dense(rows):
         return lambda rows: rows[0].shape[0]
     return lambda rows: rows[-1].size - 1
+
+
+@overload(rows_between, strict=False, jit_options=_PLAIN)
+def _rows_between(rows: Any, first: Any, last: Any) -> Any:
+    if is_dense(rows):
+        return lambda rows, first, last: (rows[0][first:last],)
+    if _is_ones(rows):
+        return lambda rows, first, last: (rows[0], rows[1][first : last + 1])
+    return lambda rows, first, last: (rows[0], rows[1], rows[2][first : last + 1])
 
 
 @overload(row_length, strict=False, jit_options=_PLAIN)

@@ -1,35 +1,29 @@
 """Several threads on one problem: each has its own rows, and what they find is put together in a fixed order.
 
-Kernels release the interpreter's lock, so ordinary Python threads run them side by side. Every thread works on consecutive
-rows with about the same number of stored entries, seen as a problem of its own; nothing is copied. Sums are added up part by
-part, always in the same order: the same number of threads gives the same bits.
+Every thread works on consecutive rows with about the same number of stored entries, seen as a problem of its own; nothing is
+copied. Sums are added up part by part, always in the same order: the same number of threads gives the same bits.
+
+A kernel that several threads run together takes `threads`, the pair of what `share_out` needs and where the parts begin, and
+shares out a piece, a function of a thread's number that finds its own rows. One thread does the same with one part.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 
 from . import rows as _rows
 from ._checks import Array
+from ._jit import device, kernel
 from .problem import Problem
-
-T = TypeVar("T")
+from .workers import Workers, share_out
 
 _EPS = 2.0**-52
 # Fewer entries than this a thread are not worth waking it up for.
 _LEAST_ENTRIES = 1 << 17
-
-
-class Part(NamedTuple):
-    """The rows of one thread: where they are, and the problem on them."""
-
-    where: slice
-    problem: Problem
+# Numbers that a thread says at the end of a piece, on cache lines of its own.
+SAID = 16
 
 
 class Team:
@@ -51,108 +45,132 @@ class Team:
     def __init__(self, problem: Problem, size: int = 1) -> None:
         self.problem = problem
         self.size = max(1, min(size, problem.n, problem.nnz // _LEAST_ENTRIES))
-        self.pool: ThreadPoolExecutor | None = None
-        if self.size == 1:
-            self.parts = [Part(slice(0, problem.n), problem)]
-            return
-        self.pool = ThreadPoolExecutor(self.size - 1, thread_name_prefix="dualfree")
-        cuts = _cuts(problem, self.size)
-        self.parts = [Part(slice(a, b), problem.between(a, b)) for a, b in itertools.pairwise(cuts)]
+        self.cuts = _cuts(problem, self.size)
+        self._workers = Workers(self.size)
+        self._totals: Array | None = None
 
     def __enter__(self) -> Team:
         return self
 
     def __exit__(self, *reason: object) -> None:
-        if self.pool is not None:
-            self.pool.shutdown()
+        self._workers.end()
 
-    def run(self, jobs: Sequence[Callable[[], T]], give_up: Callable[[], None] = lambda: None) -> list[T]:
-        """Run the jobs side by side, the first in the caller's thread; return what they return, in their order.
-
-        `give_up` is called when one of them fails or the caller is interrupted, so that the others do not wait for it.
-        """
-        if self.pool is None:
-            return [job() for job in jobs]
-
-        def guarded(job: Callable[[], T]) -> T:
-            try:
-                return job()
-            except BaseException:
-                give_up()
-                raise
-
-        others: list[Future[T]] = []
-        try:
-            others += (self.pool.submit(guarded, job) for job in jobs[1:])
-            first = jobs[0]()
-        except BaseException:
-            give_up()
-            raise
-        finally:
-            rest = [other.result() for other in others]  # a Ctrl-C must not leave a thread writing to shared arrays
-        return [first, *rest]
-
-    def each(self, job: Callable[[Part], T]) -> list[T]:
-        """Run a job for each part."""
-        if self.pool is None:
-            return [job(self.parts[0])]
-        return self.run([lambda part=part: job(part) for part in self.parts])  # type: ignore[misc]
+    @property
+    def threads(self) -> tuple[Array, Array]:
+        """What kernels take."""
+        return self._workers.orders, self.cuts
 
     # --- passes over the rows ---------------------------------------------------------------------------------------
 
     def margins_into(self, w: Array, z: Array) -> None:
         """z_i = x_i · w."""
-        self.each(lambda part: _rows.margins_into(part.problem.rows, w, z[part.where]))
+        _margins_into(self.threads, self.problem.rows, w, z)
 
     def sum_rows_into(self, factors: Array, out: Array, scratch: Array) -> float:
         """out = Σ factor_i x_i; return e such that the rounding error is at most e Σ |factor_i| ‖x_i‖."""
-        if self.pool is None:
-            return self.problem.sum_rows_into(factors, out, scratch)
-
-        def one(part: Part) -> tuple[Array, float]:
-            total = np.empty(out.size)
-            return total, part.problem.sum_rows_into(factors[part.where], total, np.empty(out.size))
-
-        return self.put_together(self.each(one), out)
+        problem = self.problem
+        _sum_rows_into(self.threads, problem.rows, factors, problem.sum_block, *self.totals(out, scratch), out)
+        return self.sum_error
 
     def margins_and_sum_into(self, w: Array, factors: Array, z: Array, out: Array, scratch: Array) -> float:
         """z = X w and, in the same pass, what `sum_rows_into` does."""
-        if self.pool is None:
-            return self.problem.margins_and_sum_into(w, factors, z, out, scratch)
+        problem = self.problem
+        _margins_and_sum_into(
+            self.threads, problem.rows, w, factors, problem.sum_block, z, *self.totals(out, scratch), out
+        )
+        return self.sum_error
 
-        def one(part: Part) -> tuple[Array, float]:
-            total, where = np.empty(out.size), part.where
-            error = part.problem.margins_and_sum_into(w, factors[where], z[where], total, np.empty(out.size))
-            return total, error
+    def totals(self, out: Array, scratch: Array) -> tuple[Array, Array]:
+        """A vector for each thread's sum, and one for scratch: those given, where there is one thread."""
+        if self.size == 1:
+            return out[None], scratch[None]
+        if self._totals is None or self._totals.shape[2] != out.size:
+            self._totals = np.empty((2, self.size, out.size))  # kept: fresh memory costs more than a sum
+        return self._totals[0], self._totals[1]
 
-        return self.put_together(self.each(one), out)
-
-    def put_together(self, found: list[tuple[Array, float]], out: Array) -> float:
-        """out = the sum of what the parts summed; return its error, from theirs (see `sum_rows_into`)."""
-        out[:] = 0.0
-        for total, _ in found:
-            out += total
-        return max(error for _, error in found) + self.size * _EPS
-
-    def add_up(self, size: int, job: Callable[[Part, Array], Any]) -> Array:
-        """Return the sum of vectors that `job` adds to a fresh zero vector for each part."""
-
-        def one(part: Part) -> Array:
-            total = np.zeros(size)
-            job(part, total)
-            return total
-
-        first, *rest = self.each(one)
-        for total in rest:
-            first += total
-        return first
+    @property
+    def sum_error(self) -> float:
+        """What `sum_rows_into` returns: no part is longer than all rows, and the parts are added up."""
+        return self.problem.sum_error + (self.size * _EPS if self.size > 1 else 0.0)
 
 
-def _cuts(problem: Problem, size: int) -> list[int]:
+def _cuts(problem: Problem, size: int) -> Array:
     """Where to cut the rows into `size` parts of about the same number of entries, none empty."""
+    if size == 1:
+        return np.array([0, problem.n])
     if problem.is_dense:
-        return [problem.n * k // size for k in range(size + 1)]
+        return problem.n * np.arange(size + 1) // size
     indptr = problem.rows[-1]
     inner = np.searchsorted(indptr, [problem.nnz * k // size for k in range(1, size)])
     cuts = [0, *(int(cut) for cut in inner), problem.n]
-    return [min(max(cut, k), problem.n - size + k) for k, cut in enumerate(cuts)]
+    return np.array([min(max(cut, k), problem.n - size + k) for k, cut in enumerate(cuts)])
+
+
+# --- in kernels -------------------------------------------------------------------------------------------------------
+
+
+@device
+def add_up(orders: Any, totals: Any, out: Any) -> None:
+    """out = the sum of the rows of `totals`, in their order, each thread for its own columns."""
+    if totals.shape[0] == 1:
+        if out.ctypes.data != totals.ctypes.data:
+            out[:] = totals[0]
+    else:
+        share_out(orders, _add_columns, (totals, out))
+
+
+@device
+def columns_of(own: int, size: int, d: int) -> tuple[int, int]:
+    """The columns of a thread, from a cache line's beginning on: two threads must not write to one in turns."""
+    return d * own // size // 8 * 8, d if own + 1 == size else d * (own + 1) // size // 8 * 8
+
+
+@device
+def _add_columns(own: int, totals: Any, out: Any) -> None:
+    first, last = columns_of(own, totals.shape[0], out.size)
+    for j in range(first, last):
+        out[j] = totals[0, j]
+    for k in range(1, totals.shape[0]):
+        for j in range(first, last):
+            out[j] += totals[k, j]
+
+
+@kernel
+def _margins_into(threads: Any, rows: Any, w: Any, z: Any) -> None:
+    share_out(threads[0], _margins, (threads[1], rows, w, z))
+
+
+@device
+def _margins(own: int, cuts: Any, rows: Any, w: Any, z: Any) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    _rows.margins_into(_rows.rows_between(rows, first, last), w, z[first:last])
+
+
+@kernel
+def _sum_rows_into(threads: Any, rows: Any, factors: Any, block: int, totals: Any, scratch: Any, out: Any) -> None:
+    share_out(threads[0], _sum_rows, (threads[1], rows, factors, block, totals, scratch))
+    add_up(threads[0], totals, out)
+
+
+@device
+def _sum_rows(own: int, cuts: Any, rows: Any, factors: Any, block: int, totals: Any, scratch: Any) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    part = _rows.rows_between(rows, first, last)
+    _rows.weighted_sum_into(part, factors[first:last], block, totals[own], scratch[own])
+
+
+@kernel
+def _margins_and_sum_into(
+    threads: Any, rows: Any, w: Any, factors: Any, block: int, z: Any, totals: Any, scratch: Any, out: Any
+) -> None:
+    share_out(threads[0], _margins_and_sum, (threads[1], rows, w, factors, block, z, totals, scratch))
+    add_up(threads[0], totals, out)
+
+
+@device
+def _margins_and_sum(
+    own: int, cuts: Any, rows: Any, w: Any, factors: Any, block: int, z: Any, totals: Any, scratch: Any
+) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    part = _rows.rows_between(rows, first, last)
+    _rows.margins_and_sum_into(part, w, factors[first:last], block, z[first:last], totals[own], scratch[own])

@@ -23,6 +23,7 @@ from ..problem import loss_sum, slopes_into
 from ..row_sums import GapTerms, LocalSums, ResidualTerms, Slope, SlopeDoubt
 from ..solvers import hessian as hessians
 from ..solvers.hessian import curvature_sum, slopes_to_curvatures
+from ..team import Team
 from . import begun
 from ._dask import distributed
 from .local_solver import LocalSolver
@@ -355,7 +356,7 @@ def hessian(part: Part, spec: Spec, b: float, w: Array) -> Reply:
         loss, margins, curvatures = problem.loss.compiled, problem.margins(w), np.empty(problem.n)
         slopes_into(loss, margins, b, problem.y, problem.sample_weight, curvatures)
         slopes_to_curvatures(loss, margins, b, problem.y, problem.sample_weight, curvatures)
-        total = curvature_sum(problem, curvatures)
+        total = curvature_sum(Team(problem), curvatures)
         return reply_of(part, None, total[np.triu_indices(total.shape[0])])
 
 

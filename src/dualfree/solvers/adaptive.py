@@ -19,13 +19,14 @@ import numpy as np
 
 from .. import rows as _rows
 from .._checks import Array
-from .._jit import kernel
+from .._jit import device, kernel
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from ..sampling.adaptive import lemma_scales
 from ..sampling.permutation import shuffle
-from ..team import Part
+from ..team import SAID
 from ..vector_math import AT_A_TIME, wide_vectors
+from ..workers import share_out
 from .base import RandomNumbers
 from .exact_steps import ExactSteps
 from .line_search import misfit
@@ -56,14 +57,19 @@ class Adaptive(ExactSteps):
         self._scan()
 
     def _scan(self) -> None:
-        problem, offset = self.problem, float(self.offset[0])
-
-        def scan(part: Part) -> float:
-            here, z, alpha = part.problem, self.shares[part.where], self.alpha[part.where]
-            _rows.margins_into(here.rows, self.w, z)
-            return float(_weigh(here.loss.compiled, z, offset, here.y, here.sample_weight, self.c[part.where], alpha))
-
-        total = sum(self.team.each(scan))
+        problem = self.problem
+        total = _scan(
+            self.team.threads,
+            problem.rows,
+            problem.loss.compiled,
+            problem.y,
+            problem.sample_weight,
+            self.w,
+            float(self.offset[0]),
+            self.c,
+            self.alpha,
+            self.shares,
+        )
         self.gap_estimate = total / problem.n
         self.rows_touched += problem.n
 
@@ -87,6 +93,38 @@ class Adaptive(ExactSteps):
 
 
 @kernel
+def _scan(
+    threads: Any, rows: Any, loss: Any, y: Any, s: Any, w: Any, b: float, c: Any, alpha: Any, shares: Any
+) -> float:
+    """shares_i = c_i |κ_i|; return about Σ FY_i."""
+    orders, cuts = threads
+    said = np.zeros((orders.shape[0], SAID))
+    share_out(orders, _scan_part, (cuts, said, rows, loss, y, s, w, b, c, alpha, shares))
+    return said[:, 0].sum()
+
+
+@device
+def _scan_part(
+    own: int,
+    cuts: Any,
+    said: Any,
+    rows: Any,
+    loss: Any,
+    y: Any,
+    s: Any,
+    w: Any,
+    b: float,
+    c: Any,
+    alpha: Any,
+    shares: Any,
+) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    z = shares[first:last]
+    _rows.margins_into(_rows.rows_between(rows, first, last), w, z)
+    said[own, 0] = _weigh(loss, z, b, y[first:last], s[first:last], c[first:last], alpha[first:last])
+
+
+@device
 def _weigh(loss: Any, z: Any, b: float, y: Any, s: Any, c: Any, alpha: Any) -> float:
     """z_i ← c_i |κ_i|, z being the margins without b; return about Σ FY_i."""
     wide_vectors()

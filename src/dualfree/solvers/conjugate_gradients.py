@@ -44,8 +44,7 @@ class ConjugateGradients(Solver):
         self.w = self.point[:d]
         if problem.fit_intercept:
             self.point[d] = intercept
-        diagonal = np.empty(size)
-        hessian_diagonal(problem.rows, problem.sample_weight, problem.fit_intercept, problem.lam, problem.n, diagonal)
+        diagonal = hessian_diagonal(self.team, problem.sample_weight)
         self._set_dual()
         residual = np.zeros(size)  # −∇P
         add_rows(problem.rows, self.alpha, residual[:d])

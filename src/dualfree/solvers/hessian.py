@@ -18,10 +18,11 @@ from ..certificate import Shape
 from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem, slopes_into
-from ..team import Part, Team
+from ..team import Team, add_up
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of, scale_tile
 from ..vector_math import AT_A_TIME, wide_vectors
-from .symmetric_product import add_square
+from ..workers import share_out
+from .symmetric_product import add_square, dsyrk_address
 
 # The Hessian may take this many bytes; d up to 2047.
 _HESSIAN_BYTES = 1 << 25
@@ -92,59 +93,35 @@ def is_narrow(problem: Problem) -> bool:
 # --- forming it -------------------------------------------------------------------------------------------------------
 
 
-def derivatives(problem: Problem, margins: Array, b: float, out: Array, with_hessian: bool) -> tuple[Array, Array]:
+def derivatives(team: Team, margins: Array, b: float, out: Array, with_hessian: bool) -> tuple[Array, Array]:
     """Return Σ s φ' x and Σ s φ'' x xᵀ (empty unless asked for); with an intercept x ends in a 1. `out` is left with s φ''."""
-    d, loss, y, s = problem.d, problem.loss.compiled, problem.y, problem.sample_weight
-    gradient = np.zeros(d + problem.fit_intercept)
+    problem = team.problem
+    loss, y, s = problem.loss.compiled, problem.y, problem.sample_weight
+    size = problem.d + problem.fit_intercept
+    gradients = np.zeros((team.size, size))
     if with_hessian and is_narrow(problem):
-        total = np.zeros((gradient.size, gradient.size))
-        narrow_derivatives(problem.rows[0], loss, margins, b, y, s, plain(problem), out, gradient, total)
-        return gradient, total
-    slopes_into(loss, margins, b, y, s, out)
-    add_rows(problem.rows, out, gradient[:d])
-    if problem.fit_intercept:
-        gradient[d] = out.sum()
-    slopes_to_curvatures(loss, margins, b, y, s, out)
-    return gradient, curvature_sum(problem, out) if with_hessian else np.empty(0)
+        totals = np.zeros((team.size, size, size))
+        _all_narrow_derivatives(
+            team.threads, problem.rows[0], loss, margins, b, y, s, plain(problem), out, gradients, totals
+        )
+        return gradients[0], totals[0]
+    _all_gradients(team.threads, problem.rows, loss, margins, b, y, s, problem.fit_intercept, out, gradients)
+    return gradients[0], curvature_sum(team, out) if with_hessian else np.empty(0)
 
 
-def curvature_sum(problem: Problem, curvatures: Array) -> Array:
+def curvature_sum(team: Team, curvatures: Array) -> Array:
     """Return Σ c_i x_i x_iᵀ; with an intercept each x_i ends in a 1."""
-    d = problem.d
-    size = d + 1 if problem.fit_intercept else d
-    total = np.zeros((size, size))
+    problem = team.problem
+    size = problem.d + problem.fit_intercept
+    totals = np.zeros((team.size, size, size))
     if is_narrow(problem):
-        _narrow_curvatures(problem.rows[0], curvatures, total)
-        return total
-    if by_blas(problem):
-        _add_blocks(problem, curvatures, total[:d, :d])
+        _all_narrow_curvatures(team.threads, problem.rows[0], curvatures, totals)
+    elif by_blas(problem):
+        per_block = max(1, _BLOCK_BYTES // (8 * problem.d), problem.d // 2)
+        _all_blocks(team.threads, problem.rows, curvatures, problem.d, per_block, dsyrk_address(), totals)
     else:
-        add_outer_products(problem.rows, curvatures, total)
-    if problem.fit_intercept:
-        column = np.zeros(d)
-        add_rows(problem.rows, curvatures, column)
-        total[:d, d] = column
-        total[d, d] = curvatures.sum()
-    return total
-
-
-def _add_blocks(problem: Problem, curvatures: Array, hessian: Array) -> None:
-    """hessian += Σ curvature_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
-    n, d = problem.n, problem.d
-    total = np.zeros((d, d), order="F")  # its lower triangle, column by column, is the upper one row by row
-    per_block = max(1, _BLOCK_BYTES // (8 * d), d // 2)
-    block = np.empty((min(per_block, n), d))
-    for first in range(0, n, per_block):
-        used = _scaled_rows(problem.rows, curvatures, first, min(per_block, n - first), block)
-        add_square(block[:used], total)
-    hessian += total.T
-
-
-def sum_in_order(parts: list[Array]) -> Array:
-    """Add up what the threads found, into the first."""
-    for other in parts[1:]:
-        parts[0] += other
-    return parts[0]
+        _all_pairs(team.threads, problem.rows, curvatures, problem.d, totals)
+    return np.asarray(totals[0])
 
 
 # --- using it ---------------------------------------------------------------------------------------------------------
@@ -185,15 +162,24 @@ def solve_positive(hessian: Array, right: Array) -> Array:
 def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
     """Return the Hessian of P times a vector."""
     problem = team.problem
-
-    def one(part: Part, out: Array) -> None:
-        hessian_times(part.problem.rows, curvatures[part.where], vector, problem.fit_intercept, problem.n, out)
-
-    product = team.add_up(vector.size, one)
-    product[: problem.d] += problem.lam * vector[: problem.d]
+    product = np.empty(vector.size)
+    totals, _ = team.totals(product, product)
+    _all_products(
+        team.threads, problem.rows, curvatures, vector, problem.fit_intercept, problem.lam, problem.n, totals, product
+    )
     if problem.fit_intercept and not curvatures.any():
         product[problem.d] = _LEAST_CURVATURE * vector[problem.d]
     return product
+
+
+def hessian_diagonal(team: Team, curvatures: Array) -> Array:
+    """Return the diagonal of the Hessian of P, without zeros."""
+    problem = team.problem
+    diagonal = np.empty(problem.d + problem.fit_intercept)
+    totals, _ = team.totals(diagonal, diagonal)
+    _all_squares(team.threads, problem.rows, curvatures, problem.fit_intercept, problem.n, totals, diagonal)
+    diagonal += problem.lam
+    return diagonal
 
 
 # --- kernels ----------------------------------------------------------------------------------------------------------
@@ -219,6 +205,44 @@ def slopes_to_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) 
         here, part = curvatures[: last - first], out[first:last]
         loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
         part[:] = here
+
+
+@kernel
+def _all_gradients(
+    threads: Any, rows: Any, loss: Any, z: Any, b: float, y: Any, s: Any, intercept: bool, out: Any, gradients: Any
+) -> None:
+    """gradients[0] = Σ s φ' x, and out = s φ''."""
+    share_out(threads[0], _gradient_of_part, (threads[1], rows, loss, z, b, y, s, intercept, out, gradients))
+    add_up(threads[0], gradients, gradients[0])
+
+
+@device
+def _gradient_of_part(
+    own: int,
+    cuts: Any,
+    rows: Any,
+    loss: Any,
+    z: Any,
+    b: float,
+    y: Any,
+    s: Any,
+    intercept: bool,
+    out: Any,
+    gradients: Any,
+) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    z_part, y_part, s_part, part, gradient = (
+        z[first:last],
+        y[first:last],
+        s[first:last],
+        out[first:last],
+        gradients[own],
+    )
+    slopes_into(loss, z_part, b, y_part, s_part, part)
+    add_rows(_rows.rows_between(rows, first, last), part, gradient[:-1] if intercept else gradient)
+    if intercept:
+        gradient[-1] = part.sum()
+    slopes_to_curvatures(loss, z_part, b, y_part, s_part, part)
 
 
 @kernel
@@ -253,6 +277,77 @@ def narrow_derivatives(
 
 
 @kernel
+def _all_narrow_derivatives(
+    threads: Any,
+    X: Any,
+    loss: Any,
+    z: Any,
+    b: float,
+    y: Any,
+    s: Any,
+    plain: bool,
+    out: Any,
+    gradients: Any,
+    totals: Any,
+) -> None:
+    """`derivatives` of dense rows with few columns, into gradients[0] and totals[0]."""
+    orders, cuts = threads
+    share_out(orders, _narrow_derivatives_of_part, (cuts, X, loss, z, b, y, s, plain, out, gradients, totals))
+    add_up(orders, gradients, gradients[0])
+    _add_up_matrices(orders, totals)
+
+
+@device
+def _narrow_derivatives_of_part(
+    own: int,
+    cuts: Any,
+    X: Any,
+    loss: Any,
+    z: Any,
+    b: float,
+    y: Any,
+    s: Any,
+    plain: bool,
+    out: Any,
+    gradients: Any,
+    totals: Any,
+) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    narrow_derivatives(
+        X[first:last],
+        loss,
+        z[first:last],
+        b,
+        y[first:last],
+        s[first:last],
+        plain,
+        out[first:last],
+        gradients[own],
+        totals[own],
+    )
+
+
+@device
+def _add_up_matrices(orders: Any, totals: Any) -> None:
+    """totals[0] = the sum of all."""
+    flat = totals.reshape(totals.shape[0], totals.shape[1] * totals.shape[2])
+    add_up(orders, flat, flat[0])
+
+
+@kernel
+def _all_narrow_curvatures(threads: Any, X: Any, curvatures: Any, totals: Any) -> None:
+    """totals[0] = Σ c_i x_i x_iᵀ of dense rows with few columns."""
+    share_out(threads[0], _narrow_curvatures_of_part, (threads[1], X, curvatures, totals))
+    _add_up_matrices(threads[0], totals)
+
+
+@device
+def _narrow_curvatures_of_part(own: int, cuts: Any, X: Any, curvatures: Any, totals: Any) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    _narrow_curvatures(X[first:last], curvatures[first:last], totals[own])
+
+
+@device
 def _narrow_curvatures(X: Any, curvatures: Any, total: Any) -> None:
     """total += Σ c_i x_i x_iᵀ of dense rows with few columns."""
     wide_vectors()
@@ -281,6 +376,35 @@ def _add_curvatures(tile: Any, curvatures: Any, plain: bool, roots: Any, total: 
 
 
 @kernel
+def _all_blocks(threads: Any, rows: Any, curvatures: Any, d: int, per_block: int, dsyrk: int, totals: Any) -> None:
+    """totals[0] = Σ c_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
+    share_out(threads[0], _blocks_of_part, (threads[1], rows, curvatures, d, per_block, dsyrk, totals))
+    _add_up_matrices(threads[0], totals)
+
+
+@device
+def _blocks_of_part(
+    own: int, cuts: Any, rows: Any, curvatures: Any, d: int, per_block: int, dsyrk: int, totals: Any
+) -> None:
+    end, total = cuts[own + 1], totals[own]
+    block = np.empty((min(per_block, end - cuts[own]), d))
+    for first in range(cuts[own], end, per_block):
+        used = _scaled_rows(rows, curvatures, first, min(per_block, end - first), block)
+        add_square(dsyrk, block[:used], total)
+    _add_intercept(rows, curvatures, cuts[own], end, d, total)
+
+
+@device
+def _add_intercept(rows: Any, curvatures: Any, first: int, last: int, d: int, total: Any) -> None:
+    """Where the matrix has a column more than there are columns, add what a 1 at the end of each row adds to it."""
+    if total.shape[0] > d:
+        column = np.zeros(d)
+        _rows.rows_add(rows, curvatures, first, last, column)
+        total[:d, d] += column
+        total[d, d] += curvatures[first:last].sum()
+
+
+@device
 def _scaled_rows(rows: Any, curvatures: Any, first: int, count: int, block: Any) -> int:
     """Those of `count` rows from `first` on whose curvature is not zero, times its root; return how many there are."""
     used = 0
@@ -290,6 +414,20 @@ def _scaled_rows(rows: Any, curvatures: Any, first: int, count: int, block: Any)
             _rows.row_add(rows, i, np.sqrt(curvatures[i]), block[used])
             used += 1
     return used
+
+
+@kernel
+def _all_pairs(threads: Any, rows: Any, curvatures: Any, d: int, totals: Any) -> None:
+    """totals[0] = Σ c_i x_i x_iᵀ, pair by pair of a row's stored entries."""
+    share_out(threads[0], _pairs_of_part, (threads[1], rows, curvatures, d, totals))
+    _add_up_matrices(threads[0], totals)
+
+
+@device
+def _pairs_of_part(own: int, cuts: Any, rows: Any, curvatures: Any, d: int, totals: Any) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    add_outer_products(_rows.rows_between(rows, first, last), curvatures[first:last], totals[own])
+    _add_intercept(rows, curvatures, first, last, d, totals[own])
 
 
 @kernel
@@ -304,11 +442,34 @@ def add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
 
 
 @kernel
-def hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, out: Any) -> None:
-    """out += (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
+def _all_products(
+    threads: Any,
+    rows: Any,
+    curvatures: Any,
+    vector: Any,
+    intercept: bool,
+    lam: float,
+    n: int,
+    totals: Any,
+    product: Any,
+) -> None:
+    """product = the Hessian times a vector."""
+    share_out(threads[0], _product_of_part, (threads[1], rows, curvatures, vector, intercept, n, totals))
+    add_up(threads[0], totals, product)
+    for j in range(vector.size - 1 if intercept else vector.size):
+        product[j] += lam * vector[j]
+
+
+@device
+def _product_of_part(
+    own: int, cuts: Any, rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, totals: Any
+) -> None:
+    """(1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
+    out = totals[own]
+    out[:] = 0.0
     constant = vector[-1] if intercept else 0.0
     total = 0.0
-    for i in range(curvatures.size):
+    for i in range(cuts[own], cuts[own + 1]):
         if curvatures[i] > 0.0:
             factor = curvatures[i] / n * (_rows.row_dot(rows, i, vector) + constant)
             _rows.row_add(rows, i, factor, out)
@@ -318,14 +479,20 @@ def hessian_times(rows: Any, curvatures: Any, vector: Any, intercept: bool, n: i
 
 
 @kernel
-def hessian_diagonal(rows: Any, curvatures: Any, intercept: bool, lam: float, n: int, out: Any) -> None:
-    """out = the diagonal of the Hessian, without zeros."""
+def _all_squares(threads: Any, rows: Any, curvatures: Any, intercept: bool, n: int, totals: Any, diagonal: Any) -> None:
+    """diagonal = (1/n) Σ curvature_i x_i², entry by entry."""
+    share_out(threads[0], _squares_of_part, (threads[1], rows, curvatures, intercept, n, totals))
+    add_up(threads[0], totals, diagonal)
+
+
+@device
+def _squares_of_part(own: int, cuts: Any, rows: Any, curvatures: Any, intercept: bool, n: int, totals: Any) -> None:
+    out = totals[own]
     out[:] = 0.0
     total = 0.0
-    for i in range(curvatures.size):
+    for i in range(cuts[own], cuts[own + 1]):
         if curvatures[i] > 0.0:
             _rows.row_add_squares(rows, i, curvatures[i] / n, out)
             total += curvatures[i] / n
     if intercept:
         out[-1] = total
-    out[:] += lam

@@ -20,7 +20,7 @@ from .. import rows as _rows
 from .._checks import Array
 from ..certificate import Shape
 from ..losses import EpsilonInsensitive, Hinge
-from .hessian import regularised, solve_positive
+from .hessian import curvature_sum, regularised, solve_positive
 from .newton import Newton
 
 _TO_THE_WALL = 0.995
@@ -77,7 +77,7 @@ class InteriorPoint(Newton):
         weights = 1.0 / (q / beta + xi / room)
         curvatures = np.zeros(n)
         curvatures[self.kept] = weights.sum(axis=0)
-        hessian = regularised(self._curvature_sum(curvatures), self.problem)
+        hessian = regularised(curvature_sum(self.team, curvatures), self.problem)
 
         def direction(first: Array, second: Array) -> tuple[Array, Array, Array, Array, float]:
             """Solve for targets `first` of β q and `second` of (c − β) ξ, both less their values now."""

@@ -10,7 +10,9 @@ import numpy as np
 from .._jit import device, kernel
 from ..dual_domain import bounds, unlimited
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
+from ..team import SAID
 from ..vector_math import AT_A_TIME, wide_vectors
+from ..workers import share_out
 
 LINE_STEPS, _SHRINK = 60, 0.1
 _TINY = 1e-200  # a quotient by it does not overflow
@@ -58,6 +60,25 @@ def next_length(
 
 
 @kernel
+def slope_along_all(
+    threads: Any, loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any
+) -> float:
+    """As `slope_along`, on several threads."""
+    orders, cuts = threads
+    said = np.zeros((orders.shape[0], SAID))
+    share_out(orders, _slope_along_part, (cuts, said, loss, z, along, t, b, step_b, y, s))
+    return said[:, 0].sum()
+
+
+@device
+def _slope_along_part(
+    own: int, cuts: Any, said: Any, loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any
+) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    said[own, 0] = slope_along(loss, z[first:last], along[first:last], t, b, step_b, y[first:last], s[first:last])
+
+
+@device
 def slope_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
     """Return Σ s_i φ'(z_i + b + t (along_i + step_b); y_i) (along_i + step_b)."""
     wide_vectors()
@@ -93,6 +114,38 @@ def misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
 
 
 @kernel
+def move_along_all(
+    threads: Any, loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any, v: Any
+) -> tuple[float, float]:
+    """As `move_along`, on several threads."""
+    orders, cuts = threads
+    said = np.zeros((orders.shape[0], SAID))
+    share_out(orders, _move_along_part, (cuts, said, loss, z, along, t, b, step_b, y, s, v))
+    return said[:, 0].sum(), said[:, 1].sum()
+
+
+@device
+def _move_along_part(
+    own: int,
+    cuts: Any,
+    said: Any,
+    loss: Any,
+    z: Any,
+    along: Any,
+    t: float,
+    b: float,
+    step_b: float,
+    y: Any,
+    s: Any,
+    v: Any,
+) -> None:
+    first, last = cuts[own], cuts[own + 1]
+    said[own, 0], said[own, 1] = move_along(
+        loss, z[first:last], along[first:last], t, b, step_b, y[first:last], s[first:last], v[first:last]
+    )
+
+
+@device
 def move_along(
     loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any, v: Any
 ) -> tuple[float, float]:

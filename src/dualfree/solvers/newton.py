@@ -34,7 +34,6 @@ from .._checks import Array
 from ..certificate import Shape
 from ..losses import Logistic, Squared
 from ..problem import Problem, slopes_into
-from ..team import Part
 from . import hessian as hessians
 from . import small_step
 from .base import Solver
@@ -46,9 +45,8 @@ from .hessian import (
     hessian_product,
     plain,
     regularised,
-    sum_in_order,
 )
-from .line_search import move_along, root_of_slope, slope_along
+from .line_search import move_along_all, root_of_slope, slope_along_all
 from .linear_cg import LinearCg
 from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size, tells_weights
 
@@ -181,10 +179,8 @@ class Newton(Solver):
         if direct and self.is_small:
             self._small_step()
             return
-        found = self.team.each(
-            lambda part: derivatives(part.problem, self.margins[part.where], b, self.alpha[part.where], direct)
-        )
-        gradient = sum_in_order([vector for vector, _ in found]) / n
+        gradient, total = derivatives(self.team, self.margins, b, self.alpha, direct)
+        gradient /= n
         gradient[:d] += problem.lam * self.w
         direction = None if direct else self._conjugate_gradients(self.alpha, gradient)
         if self.rate < self.least_rate:
@@ -192,7 +188,8 @@ class Newton(Solver):
             return
         if direction is None:
             self.factor = None  # two of them need not be in memory at the same time
-            total = sum_in_order([matrix for _, matrix in found]) if direct else self._curvature_sum(self.alpha)
+            if not direct:
+                total = curvature_sum(self.team, self.alpha)
             self.factor = Factor(regularised(total, problem))
             direction, self.unsolved, self.dear = -self.factor.divided(gradient), 0.0, False
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
@@ -278,21 +275,19 @@ class Newton(Solver):
         loss, lam, n = problem.loss.compiled, problem.lam, problem.n
         bend, pull = lam * float(step_w @ step_w), lam * float(self.w @ step_w)
 
-        def there(part: Part, t: float) -> tuple[Any, ...]:
-            here, where = part.problem, part.where
-            return loss, self.margins[where], self.alpha[where], t, self.intercept, step_b, here.y, here.sample_weight
+        def there(t: float) -> tuple[Any, ...]:
+            line = (self.margins, self.alpha, t, self.intercept, step_b)
+            return self.team.threads, loss, *line, problem.y, problem.sample_weight
 
         def slope(t: float) -> float:
-            along = sum(self.team.each(lambda part: slope_along(*there(part, t))))
-            return float(along / n + pull + t * bend)
+            return float(slope_along_all(*there(t)) / n + pull + t * bend)
 
         if isinstance(problem.loss, Squared) and self.direct(problem):
             t = 1.0  # P is its own quadratic model
         else:
             t = root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
         self.w += t * step_w
-        found = self.team.each(lambda part: move_along(*there(part, t), part.problem.row_norms_squared))
-        terms, cut = (sum(values) for values in zip(*found, strict=True))
+        terms, cut = move_along_all(*there(t), problem.row_norms_squared)
         self.intercept += t * step_b
         self._estimate(terms, cut, (1.0 - t) * gradient - t * self.unsolved)
         return t
@@ -345,11 +340,9 @@ class Newton(Solver):
 
     def _preconditioner(self, curvatures: Array) -> Callable[[Array], Array]:
         """Division by the Hessian of another step, or by the diagonal of this one."""
-        problem = self.problem
         if self.factor is not None:
             return self.factor.divided
-        diagonal = np.empty(problem.d + problem.fit_intercept)
-        hessian_diagonal(problem.rows, curvatures, problem.fit_intercept, problem.lam, problem.n, diagonal)
+        diagonal = hessian_diagonal(self.team, curvatures)
         return lambda vector: vector / diagonal
 
     def _is_slow(self, made: int, gained: float, wanted: float) -> bool:
@@ -361,10 +354,6 @@ class Newton(Solver):
         """Whether the energy is low enough; or fair, and the residual as small as tol needs it."""
         residual = solution.residual
         return not solution.energy > enough or (solution.energy <= fair and float(residual @ residual) <= needed)
-
-    def _curvature_sum(self, curvatures: Array) -> Array:
-        """Return Σ c_i x_i x_iᵀ over all rows."""
-        return sum_in_order(self.team.each(lambda part: curvature_sum(part.problem, curvatures[part.where])))
 
 
 def step_cost(problem: Problem) -> float:

@@ -21,10 +21,11 @@ import numpy as np
 
 from .. import rows as _rows
 from .._checks import Array
-from .._jit import kernel
+from .._jit import device, kernel
 from ..losses import Squared
 from ..problem import Problem
-from ..team import Part
+from ..team import add_up
+from ..workers import share_out
 from .base import Solver
 from .conjugate_gradients import ConjugateGradients
 from .linear_cg import LinearCg
@@ -134,10 +135,9 @@ class RowSpaceCg(ConjugateGradients):
         """Return the Hessian times a vector, b being at its best; X·vector is kept."""
         problem, s = self.problem, self.problem.sample_weight
 
-        def one(part: Part, out: Array) -> None:
-            _times(part.problem.rows, part.problem.sample_weight, vector, self.along[part.where], out)
-
-        total = self.team.add_up(problem.d, one)
+        total = np.empty(problem.d)
+        totals, _ = self.team.totals(total, total)
+        _times(self.team.threads, problem.rows, s, vector, self.along, totals, total)
         self.mean = 0.0
         if self.column_sums is not None:
             self.mean = float(s @ self.along / s.sum())
@@ -155,12 +155,20 @@ class RowSpaceCg(ConjugateGradients):
 
 
 @kernel
-def _times(rows: Any, s: Any, vector: Any, along: Any, out: Any) -> None:
-    """along = X·vector and out += Σ s_i along_i x_i, in one pass."""
-    for i in range(s.size):
+def _times(threads: Any, rows: Any, s: Any, vector: Any, along: Any, totals: Any, out: Any) -> None:
+    """along = X·vector and out = Σ s_i along_i x_i, in one pass."""
+    share_out(threads[0], _times_part, (threads[1], rows, s, vector, along, totals))
+    add_up(threads[0], totals, out)
+
+
+@device
+def _times_part(own: int, cuts: Any, rows: Any, s: Any, vector: Any, along: Any, totals: Any) -> None:
+    total = totals[own]
+    total[:] = 0.0
+    for i in range(cuts[own], cuts[own + 1]):
         along[i] = _rows.row_dot(rows, i, vector)
         if s[i] > 0.0:
-            _rows.row_add(rows, i, s[i] * along[i], out)
+            _rows.row_add(rows, i, s[i] * along[i], total)
 
 
 @kernel

@@ -1,45 +1,71 @@
-"""BLAS's product of a matrix with its own transpose, called so that other threads can run meanwhile.
+"""BLAS's product of a matrix with its own transpose, called from kernels.
 
-numpy has no such product that adds to a matrix, and scipy's keeps the interpreter's lock while it works. The same routine,
-called through ctypes, does not.
+numpy has no such product that adds to a matrix. A kernel gets the address of the routine that scipy uses: it is another one
+in each process, so it must not be part of machine code that is kept.
 """
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
 from typing import Any
 
-from numba.extending import get_cython_function_address
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import get_cython_function_address, intrinsic
 
-from .._checks import Array
+from .._jit import device
+
+_ARGUMENTS = 10
 
 
 @cache
-def _dsyrk() -> Any:
-    number, text, pointer = ctypes.POINTER(ctypes.c_int), ctypes.c_char_p, ctypes.c_void_p
-    factor = ctypes.POINTER(ctypes.c_double)
-    kind = ctypes.CFUNCTYPE(None, text, text, number, number, factor, pointer, number, factor, pointer, number)
-    return kind(get_cython_function_address("scipy.linalg.cython_blas", "dsyrk"))
+def dsyrk_address() -> int:
+    """Where BLAS's routine is."""
+    return int(get_cython_function_address("scipy.linalg.cython_blas", "dsyrk"))
 
 
-def add_square(block: Array, total: Array) -> None:
-    """total += blockᵀ block, the lower triangle of a matrix in Fortran order; `block` is in C order.
+@device
+def add_square(dsyrk: int, block: Any, total: Any) -> None:
+    """total += blockᵀ block, the upper triangle; `total` may have more rows and columns than the product, which are left alone.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualfree.solvers.symmetric_product import add_square
-    >>> total = np.zeros((2, 2), order="F")
-    >>> add_square(np.array([[1.0, 2.0], [3.0, 4.0]]), total)
-    >>> total
-    array([[10.,  0.],
-           [14., 20.]])
+    What is the upper triangle row by row is the lower one of the transpose column by column, which is how BLAS sees it.
     """
     k, d = block.shape
-    if not (block.flags.c_contiguous and total.flags.f_contiguous and total.shape == (d, d)):
-        raise ValueError("block must be in C order and total a matrix of its columns in Fortran order.")
-    if block.dtype != float or total.dtype != float:
-        raise ValueError("block and total must hold double precision numbers.")
-    size, one = ctypes.c_int(d), ctypes.c_double(1.0)
-    _dsyrk()(b"L", b"N", size, ctypes.c_int(k), one, block.ctypes.data, size, one, total.ctypes.data, size)
+    if block.strides != (8 * d, 8) or total.strides != (8 * total.shape[1], 8) or min(total.shape) < d:
+        raise ValueError(
+            "block and total must be in C order and hold double precision numbers, and total be large enough."
+        )
+    lower, as_it_is = np.array([ord("L")], dtype=np.uint8), np.array([ord("N")], dtype=np.uint8)
+    sizes = np.array([d, k, total.shape[1]], dtype=np.int32)
+    one = np.ones(1)
+    columns, rows, width = sizes.ctypes.data, sizes.ctypes.data + 4, sizes.ctypes.data + 8
+    _call_blas(
+        dsyrk,
+        (
+            lower.ctypes.data,
+            as_it_is.ctypes.data,
+            columns,
+            rows,
+            one.ctypes.data,
+            block.ctypes.data,
+            columns,
+            one.ctypes.data,
+            total.ctypes.data,
+            width,
+        ),
+    )
+
+
+@intrinsic
+def _call_blas(typing_context: Any, address: Any, pointers: Any) -> Any:
+    """Call a routine that takes ten pointers and returns nothing."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer] * _ARGUMENTS)
+        numbers = [builder.extract_value(given[1], k) for k in range(_ARGUMENTS)]
+        builder.call(builder.inttoptr(given[0], kind.as_pointer()), [builder.inttoptr(one, pointer) for one in numbers])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.UniTuple(types.intp, _ARGUMENTS)), generate

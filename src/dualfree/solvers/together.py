@@ -17,9 +17,10 @@ import numpy as np
 
 from .._checks import Array
 from .._jit import device, kernel
-from ..barrier import abandon, meet, meeting_point
+from ..barrier import meet, meeting_point
 from ..sampling.permutation import mixed
-from ..team import Team
+from ..team import SAID, Team, columns_of
+from ..workers import share_out
 from .visits import visit_rows
 
 _WINDOWS = 4
@@ -34,6 +35,7 @@ class Together:
     def __init__(self, team: Team, d: int, inverse_smoothness: float) -> None:
         self.team, self.inverse_smoothness = team, inverse_smoothness
         self.copies = np.empty((team.size, d))
+        self.scratch = np.empty((team.size, _COLUMNS))
         self.sigma = 1.0
 
     def visit(
@@ -43,30 +45,27 @@ class Together:
         size = self.team.size
         dealt, starts = _deal(order, size, seed)
         windows = max(1, min(_WINDOWS, order.size // (size * _LEAST_VISITS)))
-        arrivals = meeting_point(size)
-        state = (self.copies, np.zeros((2, size, 16)), arrivals, self.sigma)
-        jobs = [
-            _Job(data, self.inverse_smoothness, k, windows, dealt, starts, alpha, w, offset[0], *state)
-            for k in range(size)
-        ]
-        found = self.team.run(jobs, give_up=lambda: abandon(arrivals))
-        _, _, self.sigma, offset[0] = found[0]
-        return windows, sum(one[0] for one in found), sum(one[1] for one in found)
-
-
-class _Job:
-    """One thread's visits."""
-
-    def __init__(self, *arguments: Any) -> None:
-        self.arguments = arguments
-
-    def __call__(self) -> tuple[float, float, float, float]:
-        data, *rest = self.arguments
-        return _windows(*data, *rest)
+        way, gained, self.sigma = _visit(
+            self.team.threads,
+            *data,
+            self.inverse_smoothness,
+            windows,
+            dealt,
+            starts,
+            alpha,
+            w,
+            offset,
+            self.copies,
+            self.scratch,
+            meeting_point(size),
+            self.sigma,
+        )
+        return windows, way, gained
 
 
 @kernel
-def _windows(
+def _visit(
+    threads: Any,
     rows: Any,
     loss: Any,
     y: Any,
@@ -75,28 +74,52 @@ def _windows(
     scale: float,
     extra: float,
     inverse_smoothness: float,
+    windows: int,
+    dealt: Any,
+    starts: Any,
+    alpha: Any,
+    w: Any,
+    offset: Any,
+    copies: Any,
+    scratch: Any,
+    arrivals: Any,
+    sigma: float,
+) -> tuple[float, float, float]:
+    """Return Σ |c| ‖x_i‖, n times the gain of D, and σ'."""
+    data = (rows, loss, y, s, v, scale, extra, inverse_smoothness)
+    found, said = np.zeros((copies.shape[0], SAID)), np.zeros((2, copies.shape[0], SAID))
+    means = (copies, scratch, said, found, arrivals)
+    share_out(threads[0], _windows, (data, windows, dealt, starts, alpha, w, offset[0], sigma, means))
+    offset[0] = found[0, 3]
+    return found[:, 0].sum(), found[:, 1].sum(), found[0, 2]
+
+
+@device
+def _windows(
     own: int,
+    data: Any,
     windows: int,
     dealt: Any,
     starts: Any,
     alpha: Any,
     w: Any,
     offset: float,
-    copies: Any,
-    shared: Any,
-    arrivals: Any,
     sigma: float,
-) -> tuple[float, float, float, float]:
+    means: Any,
+) -> None:
     """What thread `own` does: visits with its own copy of w, then its columns of the sum of all copies.
 
-    Return Σ |c| ‖x_i‖, n times the gain of D, σ' and b + βω. `shared` holds what each thread has to say to the others, on cache
-    lines of its own; every other window uses the same part of it, so that nobody writes to what a slower one has yet to read.
+    `shared` holds what each thread has to say to the others, on cache lines of its own; every other window uses the same part
+    of it, so that nobody writes to what a slower one has yet to read. In the end `found` has Σ |c| ‖x_i‖, n times the gain of
+    D, σ' and b + βω.
     """
+    rows, loss, y, s, v, scale, extra, inverse_smoothness = data
+    copies, scratch, shared, found, arrivals = means
     size, d = copies.shape
     copy = copies[own]
     copy[:] = w
-    first_column, last_column = _first_column(own, size, d), _first_column(own + 1, size, d)
-    here, total = np.empty(1), np.empty(_COLUMNS)
+    first_column, last_column = columns_of(own, size, d)
+    here = found[own, 3:4]
     travelled, gained = 0.0, 0.0
     for window in range(windows):
         said = shared[window % 2]
@@ -109,11 +132,9 @@ def _windows(
         travelled += way
         gained += gain
         said[own, 0] = here[0] - offset
-        if not meet(arrivals, own):
-            return travelled, gained, sigma, offset  # the run ends: w is of no use any more, α is
-        said[own, 1], said[own, 2] = _put_together(copies, 1.0 / sigma, w, first_column, last_column, total)
-        if not meet(arrivals, own):
-            return travelled, gained, sigma, offset
+        meet(arrivals, own)
+        said[own, 1], said[own, 2] = _put_together(copies, 1.0 / sigma, w, first_column, last_column, scratch[own])
+        meet(arrivals, own)
         copy[:] = w
         moved, together, apart = 0.0, 0.0, 0.0
         for k in range(size):  # every thread finds the same sums for itself
@@ -123,13 +144,7 @@ def _windows(
         offset += moved / sigma
         if apart > 0.0:
             sigma = min(float(size), max(1.0, _CAUTION * together / apart))
-    return travelled, gained, sigma, offset
-
-
-@device
-def _first_column(own: int, size: int, d: int) -> int:
-    """Where the columns of a thread begin: at a cache line, which two threads must not write to in turns."""
-    return d if own == size else d * own // size // 8 * 8
+    found[own, 0], found[own, 1], found[own, 2], found[own, 3] = travelled, gained, sigma, offset
 
 
 @kernel

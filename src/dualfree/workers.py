@@ -1,0 +1,179 @@
+"""Threads that wait awake for their share of a kernel.
+
+A fit asks for hundreds of passes over the rows, each of them a millisecond or less; to wake a sleeping thread for one takes
+a tenth of that or several. So the threads of a team stay inside a kernel, `serve`, for as long as there is work, and look at
+a number that the caller raises. `share_out(orders, piece, arguments)`, called inside a kernel, has every thread run
+``piece(own, *arguments)``, `own` being its number and the caller's own 0, and returns when all are done: a microsecond is
+lost. A piece must write where no other one reads or writes.
+
+`orders` has a row of numbers for each thread, on cache lines of their own. The caller's: how many pieces there have been, and
+where the present one and its arguments are in memory. Each other thread's: how many it has done, and whether one failed.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from ._checks import Array
+from ._jit import device, kernel
+from .barrier import SPINS, acquire, offer_core, release
+
+_ROW = 32  # numbers of a thread's row: four cache lines
+_BYTES = 8 * _ROW
+_GIVEN, _PIECE, _ARGUMENTS = 0, 1, 2  # of the caller's row
+_DONE, _FAILED = 0, 1  # of any other
+_END = 0  # instead of a piece
+# A thread without work sleeps after so many looks, those after the first `SPINS` about half a microsecond each; and looks again
+# after so many seconds, should the bell have been rung too early.
+_PATIENCE, _NAP = SPINS + 20_000, 0.005
+
+
+class Workers:
+    """`size` − 1 threads beside the caller's.
+
+    Examples
+    --------
+    >>> from dualfree.workers import Workers
+    >>> workers = Workers(2)
+    >>> workers.orders.shape[0]
+    2
+    >>> workers.end()
+    """
+
+    def __init__(self, size: int) -> None:
+        self._orders = np.zeros((size, _ROW), dtype=np.int64)
+        self._asleep, self._threads = False, []
+        if size == 1:
+            return
+        self._bell = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._work, args=(own,), name=f"dualfree-{own}", daemon=True)
+            for own in range(1, size)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def orders(self) -> Array:
+        """What kernels need for `share_out`; whoever is asleep is woken up."""
+        if self._asleep:
+            self._asleep = False
+            self._bell.set()
+        return self._orders
+
+    def end(self) -> None:
+        """Send the threads home."""
+        if self._threads:
+            _send_home(self.orders)
+            for thread in self._threads:
+                thread.join()
+            self._threads = []
+
+    def _work(self, own: int) -> None:
+        while serve(self._orders, own):
+            self._bell.clear()
+            self._asleep = True
+            self._bell.wait(_NAP)
+
+
+# --- in kernels -------------------------------------------------------------------------------------------------------
+
+
+@device
+def share_out(orders: Any, piece: Any, arguments: Any) -> None:
+    """Run ``piece(own, *arguments)`` on all threads and wait for them; pieces return nothing."""
+    address, where = _as_addresses(piece, arguments)
+    begin = orders.ctypes.data
+    orders[0, _PIECE], orders[0, _ARGUMENTS] = address, where
+    given = orders[0, _GIVEN] + 1
+    release(np.uintp(begin + 8 * _GIVEN), given)
+    # The address is read back, so that the compiler does not know it and compiles the piece once.
+    failed = _call(acquire(np.uintp(begin + 8 * _PIECE)), where, 0)
+    for other in range(1, orders.shape[0]):
+        waited = 0
+        while acquire(np.uintp(begin + other * _BYTES + 8 * _DONE)) < given:
+            waited += 1
+            if waited >= SPINS:
+                offer_core()
+        failed |= orders[other, _FAILED]
+    if failed:
+        raise MemoryError("a thread had not enough memory")
+
+
+@kernel
+def serve(orders: Any, own: int) -> bool:
+    """Run pieces as they come; return True after a long time without one, False at the end."""
+    begin = orders.ctypes.data
+    done = orders[own, _DONE]
+    while True:
+        waited = 0
+        while acquire(np.uintp(begin + 8 * _GIVEN)) <= done:
+            waited += 1
+            if waited >= SPINS:
+                offer_core()
+            if waited >= _PATIENCE:
+                return True
+        if orders[0, _PIECE] == _END:
+            return False
+        orders[own, _FAILED] = _call(orders[0, _PIECE], orders[0, _ARGUMENTS], own)
+        done += 1
+        release(np.uintp(begin + own * _BYTES + 8 * _DONE), done)
+
+
+@kernel
+def _send_home(orders: Any) -> None:
+    orders[0, _PIECE] = _END
+    release(np.uintp(orders.ctypes.data + 8 * _GIVEN), orders[0, _GIVEN] + 1)
+
+
+_PIECE_TYPES = (types.voidptr, types.intp)
+
+
+@intrinsic
+def _as_addresses(typing_context: Any, piece: Any, arguments: Any) -> Any:
+    """Make of a piece a function of (where its arguments are, own); return its address, and that of the arguments.
+
+    The arguments live as long as the function that calls this.
+    """
+    compiled = piece.get_call_type(typing_context, (types.intp, *arguments.types), {})
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        convention, module = context.call_conv, builder.module
+        packed = cgutils.alloca_once_value(builder, given[1])
+        kind = convention.get_function_type(types.none, _PIECE_TYPES)
+        function = ir.Function(module, kind, name=module.get_unique_name("piece"))
+        function.linkage = "internal"
+        convention.decorate_function(function, ["where", "own"], _PIECE_TYPES)
+        inside = ir.IRBuilder(function.append_basic_block("entry"))
+        where, own = convention.get_arguments(function)
+        unpacked = cgutils.unpack_tuple(inside, inside.load(inside.bitcast(where, packed.type)))
+        call = context.get_function(piece, compiled)
+        context.add_linking_libs(getattr(call, "libs", ()))
+        call(inside, (own, *unpacked))
+        convention.return_value(inside, context.get_dummy_value())
+        number = ir.IntType(64)
+        addresses = (builder.ptrtoint(function, number), builder.ptrtoint(packed, number))
+        return context.make_tuple(builder, signature.return_type, addresses)
+
+    return types.UniTuple(types.int64, 2)(piece, arguments), generate
+
+
+@intrinsic
+def _call(typing_context: Any, address: Any, where: Any, own: Any) -> Any:
+    """Call what `_as_addresses` made; return 1 if it failed."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        kind = context.call_conv.get_function_type(types.none, _PIECE_TYPES)
+        function = builder.inttoptr(given[0], kind.as_pointer())
+        arguments = [builder.inttoptr(given[1], ir.IntType(8).as_pointer()), given[2]]
+        status, _ = context.call_conv.call_function(builder, function, types.none, _PIECE_TYPES, arguments)
+        return builder.zext(status.is_error, ir.IntType(64))
+
+    return types.int64(types.int64, types.int64, types.intp), generate

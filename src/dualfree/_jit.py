@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 import sys
 from collections.abc import Callable
@@ -79,7 +80,9 @@ class _PackageCache(FunctionCache):  # type: ignore[misc]
             super().save_overload(sig, data)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (*super()._index_key(sig, codegen), _source_stamp())
+        # Numba's own key also holds what a closure refers to, by value; another kernel's value is a new one in each process.
+        code = hashlib.sha256(self._py_func.__code__.co_code).hexdigest()
+        return sig, codegen.magic_tuple(), code, _source_stamp()
 
 
 def _has_user_loss(sig: Any) -> bool:

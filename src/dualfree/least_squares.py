@@ -19,9 +19,8 @@ from .losses import Squared
 from .problem import Problem
 from .row_sums import EPS, EVALUATION, GapTerms, Imbalance, LocalSums, ResidualTerms
 from .rows import TOGETHER
-from .team import SAID, Team, add_up
+from .team import Team, own_rows
 from .vector_math import two_sum
-from .workers import share_out
 
 
 def suits(problem: Problem) -> bool:
@@ -46,20 +45,10 @@ class LeastSquaresSums(LocalSums):
         self.w = w
 
         totals, scratch = team.totals(sums, np.empty(problem.d))
-        rounding, primal, primal_error, alpha_size = _least_squares(
-            team.threads,
-            problem.rows,
-            problem.y,
-            problem.sample_weight,
-            problem.row_norms_squared,
-            w,
-            self.w_norm,
-            problem.sum_block,
-            alpha,
-            totals,
-            scratch,
-            sums,
-        )
+        of_rows = (problem.rows, problem.y, problem.sample_weight, problem.row_norms_squared)
+        found = team.say(_pass, *of_rows, w, self.w_norm, problem.sum_block, alpha, totals, scratch)
+        team.add_up(totals, sums)
+        rounding, primal, primal_error, alpha_size = map(float, found[:4])
         self.sum_error = team.sum_error
         primal_error += (TOGETHER + team.size + 8.0) * EPS * primal  # all terms have one sign
         self.terms = GapTerms(0.0, rounding, primal, primal_error, alpha_size)
@@ -75,8 +64,10 @@ class LeastSquaresSums(LocalSums):
 
 
 @kernel
-def _least_squares(
-    threads: Any,
+def _pass(
+    own: int,
+    cuts: Any,
+    said: Any,
     rows: Any,
     y: Any,
     s: Any,
@@ -87,51 +78,15 @@ def _least_squares(
     alpha: Any,
     totals: Any,
     scratch: Any,
-    out: Any,
-) -> tuple[float, float, float, float]:
-    """α = s (y − X w) and out = Σ α_i x_i, `block` rows at a time; return the last four fields of `GapTerms`."""
-    orders, cuts = threads
-    said = np.zeros((orders.shape[0], SAID))
-    point = (w, w_norm, block, alpha)
-    share_out(orders, _least_squares_of_part, (cuts, said, rows, y, s, v, point, totals, scratch))
-    add_up(orders, totals, out)
-    sums = said[0]
-    for k in range(1, said.shape[0]):
-        sums += said[k]
-    return sums[0], sums[1], sums[2], sums[3]
-
-
-@device
-def _least_squares_of_part(
-    own: int, cuts: Any, said: Any, rows: Any, y: Any, s: Any, v: Any, point: Any, totals: Any, scratch: Any
 ) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    w, w_norm, block, alpha = point
-    terms = _pass(
-        _rows.rows_between(rows, first, last),
-        y[first:last],
-        s[first:last],
-        v[first:last],
-        w,
-        w_norm,
-        block,
-        alpha[first:last],
-        totals[own],
-        scratch[own],
-    )
-    for k in range(4):
-        said[own, k] = terms[k]
-
-
-@device
-def _pass(
-    rows: Any, y: Any, s: Any, v: Any, w: Any, w_norm: float, block: int, alpha: Any, out: Any, part: Any
-) -> tuple[float, float, float, float]:
-    """What `_least_squares` does, for some rows; `part` is scratch."""
+    """α = s (y − X w) and a thread's total = Σ α_i x_i, `block` rows at a time; say the last four fields of `GapTerms`."""
+    mine, out, part = own_rows(own, cuts), totals[own], scratch[own]
+    rows = _rows.rows_between(rows, mine.start, mine.stop)
+    y, s, v, alpha = y[mine], s[mine], v[mine], alpha[mine]
     z, stretch = np.empty(TOGETHER), np.empty(TOGETHER)
-    part[:] = 0.0
     rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0
     out[:] = 0.0
+    part[:] = 0.0
     for first in range(0, y.size, block):
         last = min(first + block, y.size)
         for begin in range(first, last, TOGETHER):
@@ -150,7 +105,7 @@ def _pass(
         for j in range(out.size):
             out[j] += part[j]
             part[j] = 0.0
-    return rounding, primal + lost, primal_error, alpha_size
+    said[own, 0], said[own, 1], said[own, 2], said[own, 3] = rounding, primal + lost, primal_error, alpha_size
 
 
 @device(reassociate=True)

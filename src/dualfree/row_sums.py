@@ -19,9 +19,8 @@ from ._jit import device, kernel
 from .dual_domain import Balance
 from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms_into, residual
 from .problem import Problem, slope_sum
-from .team import SAID, Team
+from .team import Team, own_rows
 from .vector_math import two_sum, wide_vectors
-from .workers import share_out
 
 EPS = 2.0**-52
 EVALUATION = 32.0 * EPS  # what evaluating a closed form may cost, relative and as a shift of z
@@ -120,22 +119,9 @@ class LocalSums:
         """Return the terms of P(w, b) − D(α)."""
         problem = self.problem
         loss, y, s = self.targets
-        found = _all_gap_terms(
-            self.team.threads,
-            problem.rows,
-            loss,
-            y,
-            s,
-            problem.row_norms_squared,
-            self.w_norm,
-            self.b,
-            self.alpha,
-            self.z,
-            float(problem.loss.smoothness),
-            float(problem.loss.lipschitz),
-            self.unit,
-        )
-        terms = GapTerms(*found)
+        point = (self.w_norm, self.b, self.alpha, self.z, float(problem.loss.smoothness), float(problem.loss.lipschitz))
+        found = self.team.say(_gap_terms, problem.rows, loss, y, s, problem.row_norms_squared, *point, self.unit)
+        terms = GapTerms(*map(float, found[:5]))
         # adding up the threads' sums is rounded as well; the other terms have a slack of n ε in a certificate
         rounded = terms.primal_error + self.team.size * EPS * abs(terms.primal)
         return terms._replace(primal_error=rounded), self._imbalance()
@@ -161,26 +147,14 @@ class LocalSums:
         loss, y, s = self.targets
         several = self.team.size > 1
         totals = np.zeros((self.team.size, problem.d)) if several else gradient[None]
-        terms = _all_residual_rows(
-            self.team.threads,
-            problem.rows,
-            loss,
-            y,
-            s,
-            problem.row_norms_squared,
-            self.w_norm,
-            self.b,
-            self.alpha,
-            self.z,
-            float(problem.loss.smoothness),
-            h,
-            self.n,
-            totals,
+        point = (self.w_norm, self.b, self.alpha, self.z, float(problem.loss.smoothness))
+        found = self.team.say(
+            _residual_rows, problem.rows, loss, y, s, problem.row_norms_squared, *point, h, self.n, totals
         )
         if several:
             for total in totals:
                 gradient += total
-        return ResidualTerms(*terms)
+        return ResidualTerms(*map(float, found[:3]))
 
     def slope_doubt(self) -> SlopeDoubt:
         """Return what rounding may hide of a slope."""
@@ -216,7 +190,7 @@ class LocalSums:
 
     def residuals_into_margins(self) -> None:
         """z_i = |κ_i|."""
-        _all_absolute_residuals(self.team.threads, *self.targets, self.b, self.alpha, self.z)
+        self.team.run(_absolute_residuals, *self.targets, self.b, self.alpha, self.z)
 
 
 def loss_unit(loss: Any) -> float:
@@ -236,58 +210,10 @@ def _weighted_fenchel_young(loss: Any, z: float, y: float, s: float, alpha: floa
 
 
 @kernel
-def _all_gap_terms(
-    threads: Any,
-    rows: Any,
-    loss: Any,
-    y: Any,
-    s: Any,
-    v: Any,
-    w_norm: float,
-    b: float,
-    alpha: Any,
-    z: Any,
-    smoothness: float,
-    lipschitz: float,
-    unit: float,
-) -> tuple[float, float, float, float, float]:
-    """Return the fields of `GapTerms`."""
-    orders, cuts = threads
-    said = np.zeros((orders.shape[0], SAID))
-    point = (w_norm, b, alpha, z, smoothness, lipschitz, unit)
-    share_out(orders, _gap_terms_of_part, (cuts, said, rows, loss, y, s, v, point))
-    sums = said[0]
-    for k in range(1, said.shape[0]):
-        sums += said[k]
-    return sums[0], sums[1], sums[2], sums[3], sums[4]
-
-
-@device
-def _gap_terms_of_part(
-    own: int, cuts: Any, said: Any, rows: Any, loss: Any, y: Any, s: Any, v: Any, point: Any
-) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    w_norm, b, alpha, z, smoothness, lipschitz, unit = point
-    terms = _gap_terms(
-        _rows.rows_between(rows, first, last),
-        loss,
-        y[first:last],
-        s[first:last],
-        v[first:last],
-        w_norm,
-        b,
-        alpha[first:last],
-        z[first:last],
-        smoothness,
-        lipschitz,
-        unit,
-    )
-    for k in range(5):
-        said[own, k] = terms[k]
-
-
-@device
 def _gap_terms(
+    own: int,
+    cuts: Any,
+    said: Any,
     rows: Any,
     loss: Any,
     y: Any,
@@ -300,9 +226,12 @@ def _gap_terms(
     smoothness: float,
     lipschitz: float,
     unit: float,
-) -> tuple[float, float, float, float, float]:
-    """Return the fields of `GapTerms`."""
+) -> None:
+    """Say the fields of `GapTerms`."""
     wide_vectors()
+    mine = own_rows(own, cuts)
+    rows = _rows.rows_between(rows, mine.start, mine.stop)
+    y, s, v, alpha, z = y[mine], s[mine], v[mine], alpha[mine], z[mine]
     total, rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     block = np.empty((_TERMS, _AT_A_TIME))
     for first in range(0, z.size, _AT_A_TIME):
@@ -332,7 +261,8 @@ def _gap_terms(
         lost += error
         primal_error += sums[3]
         alpha_size += sums[4]
-    return total, rounding, primal + lost, primal_error, alpha_size
+    said[own, 0], said[own, 1], said[own, 2] = total, rounding, primal + lost
+    said[own, 3], said[own, 4] = primal_error, alpha_size
 
 
 @device(reassociate=True)
@@ -380,8 +310,10 @@ def _add_up(
 
 
 @kernel
-def _all_residual_rows(
-    threads: Any,
+def _residual_rows(
+    own: int,
+    cuts: Any,
+    said: Any,
     rows: Any,
     loss: Any,
     y: Any,
@@ -395,74 +327,25 @@ def _all_residual_rows(
     h: float,
     n: int,
     totals: Any,
-) -> tuple[float, float, float]:
-    """Add (1/n) Σ κ_i x_i over a thread's rows to its total; return the fields of `ResidualTerms`."""
-    orders, cuts = threads
-    said = np.zeros((orders.shape[0], SAID))
-    point = (w_norm, b, alpha, z, smoothness, h, n)
-    share_out(orders, _residual_rows_of_part, (cuts, said, rows, loss, y, s, v, point, totals))
-    sums = said[0]
-    for k in range(1, said.shape[0]):
-        sums += said[k]
-    return sums[0], sums[1], sums[2]
-
-
-@device
-def _residual_rows_of_part(
-    own: int, cuts: Any, said: Any, rows: Any, loss: Any, y: Any, s: Any, v: Any, point: Any, totals: Any
 ) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    w_norm, b, alpha, z, smoothness, h, n = point
-    terms = _add_residual_rows(
-        _rows.rows_between(rows, first, last),
-        loss,
-        y[first:last],
-        s[first:last],
-        v[first:last],
-        w_norm,
-        b,
-        alpha[first:last],
-        z[first:last],
-        smoothness,
-        h,
-        n,
-        totals[own],
-    )
-    for k in range(3):
-        said[own, k] = terms[k]
-
-
-@device
-def _add_residual_rows(
-    rows: Any,
-    loss: Any,
-    y: Any,
-    s: Any,
-    v: Any,
-    w_norm: float,
-    b: float,
-    alpha: Any,
-    z: Any,
-    smoothness: float,
-    h: float,
-    n: int,
-    gradient: Any,
-) -> tuple[float, float, float]:
-    """gradient += (1/n) Σ κ_i x_i; return the fields of `ResidualTerms`."""
+    """Add (1/n) Σ κ_i x_i over a thread's rows to its total; say the fields of `ResidualTerms`."""
+    mine, total = own_rows(own, cuts), totals[own]
+    rows = _rows.rows_between(rows, mine.start, mine.stop)
+    y, s, v, alpha, z = y[mine], s[mine], v[mine], alpha[mine], z[mine]
     error, size, spill = 0.0, 0.0, 0.0
     for i in range(z.size):
         norm = np.sqrt(v[i])
         margin = z[i] + b
         kappa = residual(loss, margin, y[i], s[i], alpha[i])
         if kappa != 0.0:
-            _rows.row_add(rows, i, kappa / n, gradient)
+            _rows.row_add(rows, i, kappa / n, total)
         shift = (_rows.row_length(rows, i) + 4.0) * EPS * norm * w_norm + EVALUATION * (abs(b) + abs(margin))
         error += norm * (
             s[i] * smoothness * shift + 8.0 * EPS * (abs(kappa) + 2.0 * abs(alpha[i]) + s[i] * smoothness * abs(y[i]))
         )
         size += norm * abs(kappa)
         spill += norm * s[i] * smoothness * h
-    return error, size, spill
+    said[own, 0], said[own, 1], said[own, 2] = error, size, spill
 
 
 @kernel
@@ -498,18 +381,14 @@ def _shifted_slope(
 
 
 @kernel
-def _all_absolute_residuals(threads: Any, loss: Any, y: Any, s: Any, b: float, alpha: Any, z: Any) -> None:
-    """z_i = |κ_i|."""
-    share_out(threads[0], _absolute_residuals, (threads[1], loss, y, s, b, alpha, z))
-
-
-@device
 def _absolute_residuals(own: int, cuts: Any, loss: Any, y: Any, s: Any, b: float, alpha: Any, z: Any) -> None:
+    """z_i = |κ_i|."""
     wide_vectors()
     slopes = np.empty(_AT_A_TIME)  # apart from z: a loop that writes what it reads does not run on vector registers
-    end = cuts[own + 1]
-    for first in range(cuts[own], end, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, end)
+    mine = own_rows(own, cuts)
+    y, s, alpha, z = y[mine], s[mine], alpha[mine], z[mine]
+    for first in range(0, z.size, _AT_A_TIME):
+        last = min(first + _AT_A_TIME, z.size)
         loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], slopes[: last - first])
         for i in range(first, last):
             z[i] = abs(slopes[i - first] + alpha[i])

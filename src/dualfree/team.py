@@ -3,8 +3,8 @@
 Every thread works on consecutive rows with about the same number of stored entries, seen as a problem of its own; nothing is
 copied. Sums are added up part by part, always in the same order: the same number of threads gives the same bits.
 
-A kernel that several threads run together takes `threads`, the pair of what `share_out` needs and where the parts begin, and
-shares out a piece, a function of a thread's number that finds its own rows. One thread does the same with one part.
+What several threads do together is a piece, a kernel that takes a thread's number and where the parts begin, and finds its
+own rows. One thread does the same with one part.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from . import rows as _rows
 from ._checks import Array
 from ._jit import device, kernel
 from .problem import Problem
-from .workers import Workers, share_out
+from .workers import Workers
 
 _EPS = 2.0**-52
-# Fewer entries than this a thread are not worth waking it up for.
-_LEAST_ENTRIES = 1 << 17
+# Fewer entries than this a thread are not worth starting it for; or, where it is awake, handing over to it.
+_LEAST_ENTRIES, _LEAST_SHARED = 1 << 17, 1 << 14
 # Numbers that a thread says at the end of a piece, on cache lines of its own.
 SAID = 16
 
@@ -43,11 +43,19 @@ class Team:
     """
 
     def __init__(self, problem: Problem, size: int = 1) -> None:
-        self.problem = problem
-        self.size = max(1, min(size, problem.n, problem.nnz // _LEAST_ENTRIES))
+        self._share(problem, Workers(max(1, min(size, problem.n, problem.nnz // _LEAST_ENTRIES))))
+
+    def _share(self, problem: Problem, workers: Workers) -> None:
+        self.problem, self._workers, self.size = problem, workers, workers.size
         self.cuts = _cuts(problem, self.size)
-        self._workers = Workers(self.size)
         self._totals: Array | None = None
+
+    def on(self, part: Problem) -> Team:
+        """The same threads on another problem; one of them, where that is too small to be shared."""
+        other = Team(part)
+        if part.n >= self.size and part.nnz >= self.size * _LEAST_SHARED:
+            other._share(part, self._workers)
+        return other
 
     def __enter__(self) -> Team:
         return self
@@ -55,29 +63,36 @@ class Team:
     def __exit__(self, *reason: object) -> None:
         self._workers.end()
 
-    @property
-    def threads(self) -> tuple[Array, Array]:
-        """What kernels take."""
-        return self._workers.orders, self.cuts
+    def run(self, piece: Any, *arguments: Any) -> None:
+        """Run ``piece(own, cuts, *arguments)`` on all threads."""
+        self._workers.run(piece, (self.cuts, *arguments))
+
+    def say(self, piece: Any, *arguments: Any) -> Array:
+        """As `run`, of a piece that takes a matrix before its other arguments, and writes sums to its row; add these up."""
+        said = np.zeros((self.size, SAID))
+        self.run(piece, said, *arguments)
+        return said[0] if self.size == 1 else np.add.reduce(said)
 
     # --- passes over the rows ---------------------------------------------------------------------------------------
 
     def margins_into(self, w: Array, z: Array) -> None:
         """z_i = x_i · w."""
-        _margins_into(self.threads, self.problem.rows, w, z)
+        self.run(_margins, self.problem.rows, w, z)
 
     def sum_rows_into(self, factors: Array, out: Array, scratch: Array) -> float:
         """out = Σ factor_i x_i; return e such that the rounding error is at most e Σ |factor_i| ‖x_i‖."""
         problem = self.problem
-        _sum_rows_into(self.threads, problem.rows, factors, problem.sum_block, *self.totals(out, scratch), out)
+        totals, spare = self.totals(out, scratch)
+        self.run(_sum_rows, problem.rows, factors, problem.sum_block, totals, spare)
+        self.add_up(totals, out)
         return self.sum_error
 
     def margins_and_sum_into(self, w: Array, factors: Array, z: Array, out: Array, scratch: Array) -> float:
         """z = X w and, in the same pass, what `sum_rows_into` does."""
         problem = self.problem
-        _margins_and_sum_into(
-            self.threads, problem.rows, w, factors, problem.sum_block, z, *self.totals(out, scratch), out
-        )
+        totals, spare = self.totals(out, scratch)
+        self.run(_margins_and_sum, problem.rows, w, factors, problem.sum_block, z, totals, spare)
+        self.add_up(totals, out)
         return self.sum_error
 
     def totals(self, out: Array, scratch: Array) -> tuple[Array, Array]:
@@ -87,6 +102,11 @@ class Team:
         if self._totals is None or self._totals.shape[2] != out.size:
             self._totals = np.empty((2, self.size, out.size))  # kept: fresh memory costs more than a sum
         return self._totals[0], self._totals[1]
+
+    def add_up(self, totals: Array, out: Array) -> None:
+        """out = the sum of the rows of `totals`, in their order, each thread for its own columns."""
+        if self.size > 1:
+            self.run(_add_columns, totals, out)
 
     @property
     def sum_error(self) -> float:
@@ -106,17 +126,13 @@ def _cuts(problem: Problem, size: int) -> Array:
     return np.array([min(max(cut, k), problem.n - size + k) for k, cut in enumerate(cuts)])
 
 
-# --- in kernels -------------------------------------------------------------------------------------------------------
+# --- pieces -------------------------------------------------------------------------------------------------------
 
 
 @device
-def add_up(orders: Any, totals: Any, out: Any) -> None:
-    """out = the sum of the rows of `totals`, in their order, each thread for its own columns."""
-    if totals.shape[0] == 1:
-        if out.ctypes.data != totals.ctypes.data:
-            out[:] = totals[0]
-    else:
-        share_out(orders, _add_columns, (totals, out))
+def own_rows(own: int, cuts: Any) -> Any:
+    """A thread's rows, as a slice. A piece takes them once and counts from 0: an index that might be negative is slower."""
+    return slice(cuts[own], cuts[own + 1])
 
 
 @device
@@ -125,8 +141,8 @@ def columns_of(own: int, size: int, d: int) -> tuple[int, int]:
     return d * own // size // 8 * 8, d if own + 1 == size else d * (own + 1) // size // 8 * 8
 
 
-@device
-def _add_columns(own: int, totals: Any, out: Any) -> None:
+@kernel
+def _add_columns(own: int, cuts: Any, totals: Any, out: Any) -> None:
     first, last = columns_of(own, totals.shape[0], out.size)
     for j in range(first, last):
         out[j] = totals[0, j]
@@ -136,23 +152,12 @@ def _add_columns(own: int, totals: Any, out: Any) -> None:
 
 
 @kernel
-def _margins_into(threads: Any, rows: Any, w: Any, z: Any) -> None:
-    share_out(threads[0], _margins, (threads[1], rows, w, z))
-
-
-@device
 def _margins(own: int, cuts: Any, rows: Any, w: Any, z: Any) -> None:
     first, last = cuts[own], cuts[own + 1]
     _rows.margins_into(_rows.rows_between(rows, first, last), w, z[first:last])
 
 
 @kernel
-def _sum_rows_into(threads: Any, rows: Any, factors: Any, block: int, totals: Any, scratch: Any, out: Any) -> None:
-    share_out(threads[0], _sum_rows, (threads[1], rows, factors, block, totals, scratch))
-    add_up(threads[0], totals, out)
-
-
-@device
 def _sum_rows(own: int, cuts: Any, rows: Any, factors: Any, block: int, totals: Any, scratch: Any) -> None:
     first, last = cuts[own], cuts[own + 1]
     part = _rows.rows_between(rows, first, last)
@@ -160,14 +165,6 @@ def _sum_rows(own: int, cuts: Any, rows: Any, factors: Any, block: int, totals: 
 
 
 @kernel
-def _margins_and_sum_into(
-    threads: Any, rows: Any, w: Any, factors: Any, block: int, z: Any, totals: Any, scratch: Any, out: Any
-) -> None:
-    share_out(threads[0], _margins_and_sum, (threads[1], rows, w, factors, block, z, totals, scratch))
-    add_up(threads[0], totals, out)
-
-
-@device
 def _margins_and_sum(
     own: int, cuts: Any, rows: Any, w: Any, factors: Any, block: int, z: Any, totals: Any, scratch: Any
 ) -> None:

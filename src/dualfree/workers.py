@@ -2,9 +2,9 @@
 
 A fit asks for hundreds of passes over the rows, each of them a millisecond or less; to wake a sleeping thread for one takes
 a tenth of that or several. So the threads of a team stay inside a kernel, `serve`, for as long as there is work, and look at
-a number that the caller raises. `share_out(orders, piece, arguments)`, called inside a kernel, has every thread run
-``piece(own, *arguments)``, `own` being its number and the caller's own 0, and returns when all are done: a microsecond is
-lost. A piece must write where no other one reads or writes.
+a number that the caller raises. `Workers.run` has every thread run ``piece(own, *arguments)``, `own` being its number and the
+caller's own 0, and returns when all are done: a microsecond is lost. A piece is a kernel that returns nothing, and must write
+where no other one reads or writes.
 
 `orders` has a row of numbers for each thread, on cache lines of their own. The caller's: how many pieces there have been, and
 where the present one and its arguments are in memory. Each other thread's: how many it has done, and whether one failed.
@@ -13,6 +13,7 @@ where the present one and its arguments are in memory. Each other thread's: how 
 from __future__ import annotations
 
 import threading
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ._checks import Array
 from ._jit import device, kernel
 from .barrier import SPINS, acquire, offer_core, release
 
+_PIECE_TYPES = (types.voidptr, types.intp)
 _ROW = 32  # numbers of a thread's row: four cache lines
 _BYTES = 8 * _ROW
 _GIVEN, _PIECE, _ARGUMENTS = 0, 1, 2  # of the caller's row
@@ -40,14 +41,21 @@ class Workers:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from dualfree._jit import kernel
     >>> from dualfree.workers import Workers
-    >>> workers = Workers(2)
-    >>> workers.orders.shape[0]
-    2
+    >>> @kernel
+    ... def double(own, numbers):
+    ...     numbers[own] *= 2
+    >>> workers, numbers = Workers(2), np.arange(1.0, 3.0)
+    >>> workers.run(double, (numbers,))
     >>> workers.end()
+    >>> numbers
+    array([2., 4.])
     """
 
     def __init__(self, size: int) -> None:
+        self.size = size
         self._orders = np.zeros((size, _ROW), dtype=np.int64)
         self._asleep, self._threads = False, []
         if size == 1:
@@ -60,18 +68,24 @@ class Workers:
         for thread in self._threads:
             thread.start()
 
-    @property
-    def orders(self) -> Array:
-        """What kernels need for `share_out`; whoever is asleep is woken up."""
+    def run(self, piece: Any, arguments: tuple[Any, ...]) -> None:
+        """Run ``piece(own, *arguments)`` on all threads, the caller's among them, and wait for them."""
+        if self._threads:
+            self._wake()
+            _shared(piece)(self._orders, arguments)
+        else:
+            piece(0, *arguments)
+
+    def _wake(self) -> None:
         if self._asleep:
             self._asleep = False
             self._bell.set()
-        return self._orders
 
     def end(self) -> None:
         """Send the threads home."""
         if self._threads:
-            _send_home(self.orders)
+            self._wake()
+            _send_home(self._orders)
             for thread in self._threads:
                 thread.join()
             self._threads = []
@@ -83,13 +97,57 @@ class Workers:
             self._bell.wait(_NAP)
 
 
-# --- in kernels -------------------------------------------------------------------------------------------------------
+# --- in compiled code -------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _shared(piece: Any) -> Any:
+    """Return the kernel that has a piece run on all threads."""
+
+    def shared(orders: Any, arguments: Any) -> None:
+        _share_out(orders, piece, arguments)
+
+    shared.__qualname__ = f"{piece.__module__}.{piece.__name__}"  # the name under which its machine code is kept
+    return kernel(shared)
+
+
+@intrinsic
+def _share_out(typing_context: Any, orders: Any, piece: Any, arguments: Any) -> Any:
+    """Make of the piece a function of (where its arguments are, own), which any thread can call, and have all call it."""
+    compiled = piece.get_call_type(typing_context, (types.intp, *arguments.types), {})
+    handing_over = typing_context.resolve_value_type(_hand_over)
+    handed_over = handing_over.get_call_type(typing_context, (orders, types.int64, types.int64), {})
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        convention, module = context.call_conv, builder.module
+        packed = cgutils.alloca_once_value(builder, given[2])
+        kind = convention.get_function_type(types.none, _PIECE_TYPES)
+        function = ir.Function(module, kind, name=module.get_unique_name("piece"))
+        function.linkage = "internal"
+        convention.decorate_function(function, ["where", "own"], _PIECE_TYPES)
+        inside = ir.IRBuilder(function.append_basic_block("entry"))
+        where, own = convention.get_arguments(function)
+        unpacked = cgutils.unpack_tuple(inside, inside.load(inside.bitcast(where, packed.type)))
+        _called(context, inside, piece, compiled, (own, *unpacked))
+        convention.return_value(inside, context.get_dummy_value())
+        number = ir.IntType(64)
+        addresses = (builder.ptrtoint(function, number), builder.ptrtoint(packed, number))
+        _called(context, builder, handing_over, handed_over, (given[0], *addresses))
+        return context.get_dummy_value()
+
+    return types.void(orders, piece, arguments), generate
+
+
+def _called(context: Any, builder: Any, function: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
+    """Have a compiled function called."""
+    call = context.get_function(function, signature)
+    context.add_linking_libs(getattr(call, "libs", ()))
+    return call(builder, arguments)
 
 
 @device
-def share_out(orders: Any, piece: Any, arguments: Any) -> None:
-    """Run ``piece(own, *arguments)`` on all threads and wait for them; pieces return nothing."""
-    address, where = _as_addresses(piece, arguments)
+def _hand_over(orders: Any, address: int, where: int) -> None:
+    """Have all threads call a piece; raise MemoryError if one failed, which is all that a piece can fail with."""
     begin = orders.ctypes.data
     orders[0, _PIECE], orders[0, _ARGUMENTS] = address, where
     given = orders[0, _GIVEN] + 1
@@ -133,41 +191,9 @@ def _send_home(orders: Any) -> None:
     release(np.uintp(orders.ctypes.data + 8 * _GIVEN), orders[0, _GIVEN] + 1)
 
 
-_PIECE_TYPES = (types.voidptr, types.intp)
-
-
-@intrinsic
-def _as_addresses(typing_context: Any, piece: Any, arguments: Any) -> Any:
-    """Make of a piece a function of (where its arguments are, own); return its address, and that of the arguments.
-
-    The arguments live as long as the function that calls this.
-    """
-    compiled = piece.get_call_type(typing_context, (types.intp, *arguments.types), {})
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        convention, module = context.call_conv, builder.module
-        packed = cgutils.alloca_once_value(builder, given[1])
-        kind = convention.get_function_type(types.none, _PIECE_TYPES)
-        function = ir.Function(module, kind, name=module.get_unique_name("piece"))
-        function.linkage = "internal"
-        convention.decorate_function(function, ["where", "own"], _PIECE_TYPES)
-        inside = ir.IRBuilder(function.append_basic_block("entry"))
-        where, own = convention.get_arguments(function)
-        unpacked = cgutils.unpack_tuple(inside, inside.load(inside.bitcast(where, packed.type)))
-        call = context.get_function(piece, compiled)
-        context.add_linking_libs(getattr(call, "libs", ()))
-        call(inside, (own, *unpacked))
-        convention.return_value(inside, context.get_dummy_value())
-        number = ir.IntType(64)
-        addresses = (builder.ptrtoint(function, number), builder.ptrtoint(packed, number))
-        return context.make_tuple(builder, signature.return_type, addresses)
-
-    return types.UniTuple(types.int64, 2)(piece, arguments), generate
-
-
 @intrinsic
 def _call(typing_context: Any, address: Any, where: Any, own: Any) -> Any:
-    """Call what `_as_addresses` made; return 1 if it failed."""
+    """Call a piece; return 1 if it failed."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         kind = context.call_conv.get_function_type(types.none, _PIECE_TYPES)

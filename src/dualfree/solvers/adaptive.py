@@ -19,14 +19,13 @@ import numpy as np
 
 from .. import rows as _rows
 from .._checks import Array
-from .._jit import device, kernel
+from .._jit import kernel
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from ..sampling.adaptive import lemma_scales
 from ..sampling.permutation import shuffle
-from ..team import SAID
+from ..team import own_rows
 from ..vector_math import AT_A_TIME, wide_vectors
-from ..workers import share_out
 from .base import RandomNumbers
 from .exact_steps import ExactSteps
 from .line_search import misfit
@@ -58,18 +57,9 @@ class Adaptive(ExactSteps):
 
     def _scan(self) -> None:
         problem = self.problem
-        total = _scan(
-            self.team.threads,
-            problem.rows,
-            problem.loss.compiled,
-            problem.y,
-            problem.sample_weight,
-            self.w,
-            float(self.offset[0]),
-            self.c,
-            self.alpha,
-            self.shares,
-        )
+        point = (self.w, float(self.offset[0]), self.c, self.alpha, self.shares)
+        targets = (problem.loss.compiled, problem.y, problem.sample_weight)
+        total = float(self.team.say(_scan, problem.rows, *targets, *point)[0])
         self.gap_estimate = total / problem.n
         self.rows_touched += problem.n
 
@@ -94,17 +84,6 @@ class Adaptive(ExactSteps):
 
 @kernel
 def _scan(
-    threads: Any, rows: Any, loss: Any, y: Any, s: Any, w: Any, b: float, c: Any, alpha: Any, shares: Any
-) -> float:
-    """shares_i = c_i |κ_i|; return about Σ FY_i."""
-    orders, cuts = threads
-    said = np.zeros((orders.shape[0], SAID))
-    share_out(orders, _scan_part, (cuts, said, rows, loss, y, s, w, b, c, alpha, shares))
-    return said[:, 0].sum()
-
-
-@device
-def _scan_part(
     own: int,
     cuts: Any,
     said: Any,
@@ -118,32 +97,30 @@ def _scan_part(
     alpha: Any,
     shares: Any,
 ) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    z = shares[first:last]
-    _rows.margins_into(_rows.rows_between(rows, first, last), w, z)
-    said[own, 0] = _weigh(loss, z, b, y[first:last], s[first:last], c[first:last], alpha[first:last])
-
-
-@device
-def _weigh(loss: Any, z: Any, b: float, y: Any, s: Any, c: Any, alpha: Any) -> float:
-    """z_i ← c_i |κ_i|, z being the margins without b; return about Σ FY_i."""
+    """shares_i = c_i |κ_i|; say about Σ FY_i."""
     wide_vectors()
     slopes, curvatures = np.empty(AT_A_TIME), np.empty(AT_A_TIME)
+    mine = own_rows(own, cuts)
+    rows = _rows.rows_between(rows, mine.start, mine.stop)
+    y, s, c, alpha, shares = y[mine], s[mine], c[mine], alpha[mine], shares[mine]
     total = 0.0
-    for first in range(0, z.size, AT_A_TIME):
-        last = min(first + AT_A_TIME, z.size)
+    for first in range(0, y.size, AT_A_TIME):
+        last = min(first + AT_A_TIME, y.size)
         size = last - first
-        loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], slopes[:size])
-        loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], slopes[:size], curvatures[:size])
+        z = shares[first:last]
+        for k in range(size):
+            z[k] = _rows.row_dot(rows, first + k, w)
+        loss_slopes(loss, z, b, y[first:last], s[first:last], slopes[:size])
+        loss_curvatures(loss, z, b, y[first:last], s[first:last], slopes[:size], curvatures[:size])
         here, flat = misfit(slopes[:size], curvatures[:size], alpha[first:last])
         total += here
         for k in range(size if flat else 0):
             i = first + k
             if curvatures[k] == 0.0 and s[i] > 0.0 and slopes[k] + alpha[i] != 0.0:
-                total += s[i] * loss_fenchel_young(loss, z[i] + b, y[i], alpha[i] / s[i])[0]
+                total += s[i] * loss_fenchel_young(loss, z[k] + b, y[i], alpha[i] / s[i])[0]
         for k in range(size):
-            z[first + k] = c[first + k] * abs(slopes[k] + alpha[first + k])
-    return total
+            z[k] = c[first + k] * abs(slopes[k] + alpha[first + k])
+    said[own, 0] = total
 
 
 @kernel

@@ -59,7 +59,7 @@ class ExactSteps(Solver):
         """Visit rows in this order."""
         if self.team.size > 1 and not self.exactly:
             if self.together is None:
-                self.together = Together(self.team, self.problem.d, self._inverse_smoothness)
+                self.together = Together(self.team, self._inverse_smoothness)
             seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
             drift, self.drift = self.drift, None  # should the threads be interrupted, nothing is known of w
             windows, way, gained = self.together.visit(self.data, order, seed, self.alpha, self.w, self.offset)

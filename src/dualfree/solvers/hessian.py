@@ -17,11 +17,10 @@ from .._jit import device, kernel
 from ..certificate import Shape
 from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_slopes
-from ..problem import Problem, slopes_into
-from ..team import Team, add_up
+from ..problem import Problem
+from ..team import Team, own_rows
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of, scale_tile
-from ..vector_math import AT_A_TIME, wide_vectors
-from ..workers import share_out
+from ..vector_math import AT_A_TIME, dot, wide_vectors
 from .symmetric_product import add_square, dsyrk_address
 
 # The Hessian may take this many bytes; d up to 2047.
@@ -101,11 +100,12 @@ def derivatives(team: Team, margins: Array, b: float, out: Array, with_hessian: 
     gradients = np.zeros((team.size, size))
     if with_hessian and is_narrow(problem):
         totals = np.zeros((team.size, size, size))
-        _all_narrow_derivatives(
-            team.threads, problem.rows[0], loss, margins, b, y, s, plain(problem), out, gradients, totals
-        )
+        team.run(narrow_derivatives, problem.rows[0], loss, margins, b, y, s, plain(problem), out, gradients, totals)
+        team.add_up(gradients, gradients[0])
+        _add_up_matrices(team, totals)
         return gradients[0], totals[0]
-    _all_gradients(team.threads, problem.rows, loss, margins, b, y, s, problem.fit_intercept, out, gradients)
+    team.run(_gradient, problem.rows, loss, margins, b, y, s, problem.fit_intercept, out, gradients)
+    team.add_up(gradients, gradients[0])
     return gradients[0], curvature_sum(team, out) if with_hessian else np.empty(0)
 
 
@@ -115,13 +115,20 @@ def curvature_sum(team: Team, curvatures: Array) -> Array:
     size = problem.d + problem.fit_intercept
     totals = np.zeros((team.size, size, size))
     if is_narrow(problem):
-        _all_narrow_curvatures(team.threads, problem.rows[0], curvatures, totals)
+        team.run(_narrow_curvatures, problem.rows[0], curvatures, totals)
     elif by_blas(problem):
         per_block = max(1, _BLOCK_BYTES // (8 * problem.d), problem.d // 2)
-        _all_blocks(team.threads, problem.rows, curvatures, problem.d, per_block, dsyrk_address(), totals)
+        team.run(_blocks, problem.rows, curvatures, problem.d, per_block, dsyrk_address(), totals)
     else:
-        _all_pairs(team.threads, problem.rows, curvatures, problem.d, totals)
+        team.run(_pairs, problem.rows, curvatures, problem.d, totals)
+    _add_up_matrices(team, totals)
     return np.asarray(totals[0])
+
+
+def _add_up_matrices(team: Team, totals: Array) -> None:
+    """totals[0] = the sum of all."""
+    flat = totals.reshape(team.size, -1)
+    team.add_up(flat, flat[0])
 
 
 # --- using it ---------------------------------------------------------------------------------------------------------
@@ -138,20 +145,20 @@ class Factor:
 
     def __init__(self, hessian: Array) -> None:
         self.scale = 1.0 / np.sqrt(np.diagonal(hessian))
-        scaled = hessian * self.scale[:, None]
-        scaled *= self.scale
-        diagonal = np.einsum("ii->i", scaled)  # a view
         bump, trouble = 0.0, 1
         while trouble:
-            diagonal[:] = 1.0 + bump
+            scaled = _scaled(hessian, self.scale, bump)
             # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
-            self.factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0)
+            factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
             bump = max(1e-14, 100.0 * bump)
+        self.upper = factor.T
 
     def divided(self, right: Array) -> Array:
         """Solve H x = right."""
-        solution, _ = scipy.linalg.lapack.dpotrs(self.factor, self.scale * right, lower=1)
-        return np.asarray(self.scale * solution)
+        solution = self.scale * right
+        substitute(self.upper, solution)
+        solution *= self.scale
+        return solution
 
 
 def solve_positive(hessian: Array, right: Array) -> Array:
@@ -164,9 +171,9 @@ def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
     problem = team.problem
     product = np.empty(vector.size)
     totals, _ = team.totals(product, product)
-    _all_products(
-        team.threads, problem.rows, curvatures, vector, problem.fit_intercept, problem.lam, problem.n, totals, product
-    )
+    team.run(_product, problem.rows, curvatures, vector, problem.fit_intercept, problem.n, totals)
+    team.add_up(totals, product)
+    product[: problem.d] += problem.lam * vector[: problem.d]
     if problem.fit_intercept and not curvatures.any():
         product[problem.d] = _LEAST_CURVATURE * vector[problem.d]
     return product
@@ -177,7 +184,8 @@ def hessian_diagonal(team: Team, curvatures: Array) -> Array:
     problem = team.problem
     diagonal = np.empty(problem.d + problem.fit_intercept)
     totals, _ = team.totals(diagonal, diagonal)
-    _all_squares(team.threads, problem.rows, curvatures, problem.fit_intercept, problem.n, totals, diagonal)
+    team.run(_squares, problem.rows, curvatures, problem.fit_intercept, problem.n, totals)
+    team.add_up(totals, diagonal)
     diagonal += problem.lam
     return diagonal
 
@@ -196,6 +204,31 @@ def regularise(total: Any, n: int, d: int, lam: float) -> None:
 
 
 @kernel
+def _scaled(hessian: Any, scale: Any, bump: float) -> Any:
+    """Return the upper triangle of a matrix, rows and columns scaled to a diagonal of 1 + bump; the rest is not set."""
+    scaled = np.empty_like(hessian)
+    for j in range(scale.size):
+        for k in range(j + 1, scale.size):
+            scaled[j, k] = scale[j] * hessian[j, k] * scale[k]
+        scaled[j, j] = 1.0 + bump
+    return scaled
+
+
+@kernel
+def substitute(upper: Any, out: Any) -> None:
+    """Solve Uᵀ U x = out, in place."""
+    size = out.size
+    for j in range(size):
+        line = upper[j]
+        known = out[j] / line[j]
+        out[j] = known
+        for k in range(j + 1, size):
+            out[k] -= known * line[k]
+    for j in range(size - 1, -1, -1):
+        out[j] = (out[j] - dot(upper[j, j + 1 :], out[j + 1 :], size - j - 1)) / upper[j, j]
+
+
+@kernel
 def slopes_to_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i, which is s_i φ'(z_i + b; y_i), becomes s_i φ''."""
     wide_vectors()
@@ -208,16 +241,7 @@ def slopes_to_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) 
 
 
 @kernel
-def _all_gradients(
-    threads: Any, rows: Any, loss: Any, z: Any, b: float, y: Any, s: Any, intercept: bool, out: Any, gradients: Any
-) -> None:
-    """gradients[0] = Σ s φ' x, and out = s φ''."""
-    share_out(threads[0], _gradient_of_part, (threads[1], rows, loss, z, b, y, s, intercept, out, gradients))
-    add_up(threads[0], gradients, gradients[0])
-
-
-@device
-def _gradient_of_part(
+def _gradient(
     own: int,
     cuts: Any,
     rows: Any,
@@ -230,19 +254,21 @@ def _gradient_of_part(
     out: Any,
     gradients: Any,
 ) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    z_part, y_part, s_part, part, gradient = (
-        z[first:last],
-        y[first:last],
-        s[first:last],
-        out[first:last],
-        gradients[own],
-    )
-    slopes_into(loss, z_part, b, y_part, s_part, part)
-    add_rows(_rows.rows_between(rows, first, last), part, gradient[:-1] if intercept else gradient)
-    if intercept:
-        gradient[-1] = part.sum()
-    slopes_to_curvatures(loss, z_part, b, y_part, s_part, part)
+    wide_vectors()
+    mine, gradient = own_rows(own, cuts), gradients[own]
+    rows = _rows.rows_between(rows, mine.start, mine.stop)
+    z, y, s, out = z[mine], y[mine], s[mine], out[mine]
+    sums = gradient[:-1] if intercept else gradient
+    curvatures = np.empty(AT_A_TIME)
+    for first in range(0, z.size, AT_A_TIME):
+        last = min(first + AT_A_TIME, z.size)
+        part, here = out[first:last], curvatures[: last - first]
+        loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], part)
+        _rows.rows_add(rows, out, first, last, sums)
+        if intercept:
+            gradient[-1] += part.sum()
+        loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
+        part[:] = here
 
 
 @kernel
@@ -252,53 +278,6 @@ def add_rows(rows: Any, factors: Any, out: Any) -> None:
 
 @kernel
 def narrow_derivatives(
-    X: Any, loss: Any, z: Any, b: float, y: Any, s: Any, plain: bool, out: Any, gradient: Any, total: Any
-) -> None:
-    """`derivatives` of dense rows with few columns; `plain` says that every s φ'' is 1."""
-    wide_vectors()
-    n, d = X.shape
-    tile = empty_tile(d)
-    rows = rows_of(tile)
-    spare = np.empty(rows)
-    for first in range(0, n, rows):
-        last = min(first + rows, n)
-        fill_tile(X, first, last, tile)
-        part, here = out[first:last], spare[: last - first]
-        loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], part)
-        add_tile(tile, part, gradient)
-        if gradient.size > d:
-            gradient[d] += part.sum()
-        if plain:
-            part[:] = 1.0
-        else:
-            loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
-            part[:] = here
-        _add_curvatures(tile, part, plain, here, total)
-
-
-@kernel
-def _all_narrow_derivatives(
-    threads: Any,
-    X: Any,
-    loss: Any,
-    z: Any,
-    b: float,
-    y: Any,
-    s: Any,
-    plain: bool,
-    out: Any,
-    gradients: Any,
-    totals: Any,
-) -> None:
-    """`derivatives` of dense rows with few columns, into gradients[0] and totals[0]."""
-    orders, cuts = threads
-    share_out(orders, _narrow_derivatives_of_part, (cuts, X, loss, z, b, y, s, plain, out, gradients, totals))
-    add_up(orders, gradients, gradients[0])
-    _add_up_matrices(orders, totals)
-
-
-@device
-def _narrow_derivatives_of_part(
     own: int,
     cuts: Any,
     X: Any,
@@ -312,53 +291,42 @@ def _narrow_derivatives_of_part(
     gradients: Any,
     totals: Any,
 ) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    narrow_derivatives(
-        X[first:last],
-        loss,
-        z[first:last],
-        b,
-        y[first:last],
-        s[first:last],
-        plain,
-        out[first:last],
-        gradients[own],
-        totals[own],
-    )
-
-
-@device
-def _add_up_matrices(orders: Any, totals: Any) -> None:
-    """totals[0] = the sum of all."""
-    flat = totals.reshape(totals.shape[0], totals.shape[1] * totals.shape[2])
-    add_up(orders, flat, flat[0])
+    """`derivatives` of dense rows with few columns, for a thread's rows; `plain` says that every s φ'' is 1."""
+    wide_vectors()
+    mine, d, gradient = own_rows(own, cuts), X.shape[1], gradients[own]
+    X, z, y, s, out = X[mine], z[mine], y[mine], s[mine], out[mine]
+    tile = empty_tile(d)
+    rows = rows_of(tile)
+    spare = np.empty(rows)
+    for first in range(0, z.size, rows):
+        last = min(first + rows, z.size)
+        fill_tile(X, first, last, tile)
+        part, here = out[first:last], spare[: last - first]
+        loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], part)
+        add_tile(tile, part, gradient)
+        if gradient.size > d:
+            gradient[d] += part.sum()
+        if plain:
+            part[:] = 1.0
+        else:
+            loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
+            part[:] = here
+        _add_curvatures(tile, part, plain, here, totals[own])
 
 
 @kernel
-def _all_narrow_curvatures(threads: Any, X: Any, curvatures: Any, totals: Any) -> None:
-    """totals[0] = Σ c_i x_i x_iᵀ of dense rows with few columns."""
-    share_out(threads[0], _narrow_curvatures_of_part, (threads[1], X, curvatures, totals))
-    _add_up_matrices(threads[0], totals)
-
-
-@device
-def _narrow_curvatures_of_part(own: int, cuts: Any, X: Any, curvatures: Any, totals: Any) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    _narrow_curvatures(X[first:last], curvatures[first:last], totals[own])
-
-
-@device
-def _narrow_curvatures(X: Any, curvatures: Any, total: Any) -> None:
-    """total += Σ c_i x_i x_iᵀ of dense rows with few columns."""
+def _narrow_curvatures(own: int, cuts: Any, X: Any, curvatures: Any, totals: Any) -> None:
+    """A thread's total += Σ c_i x_i x_iᵀ of dense rows with few columns."""
     wide_vectors()
-    n, d = X.shape
-    tile = empty_tile(d)
+    tile = empty_tile(X.shape[1])
     rows = rows_of(tile)
     roots = np.empty(rows)
-    for first in range(0, n, rows):
-        last = min(first + rows, n)
+    mine = own_rows(own, cuts)
+    X, curvatures = X[mine], curvatures[mine]
+    for first in range(0, curvatures.size, rows):
+        last = min(first + rows, curvatures.size)
         fill_tile(X, first, last, tile)
-        _add_curvatures(tile, curvatures[first:last], False, roots[: last - first], total)
+        _add_curvatures(tile, curvatures[first:last], False, roots[: last - first], totals[own])
 
 
 @device
@@ -376,32 +344,25 @@ def _add_curvatures(tile: Any, curvatures: Any, plain: bool, roots: Any, total: 
 
 
 @kernel
-def _all_blocks(threads: Any, rows: Any, curvatures: Any, d: int, per_block: int, dsyrk: int, totals: Any) -> None:
-    """totals[0] = Σ c_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
-    share_out(threads[0], _blocks_of_part, (threads[1], rows, curvatures, d, per_block, dsyrk, totals))
-    _add_up_matrices(threads[0], totals)
-
-
-@device
-def _blocks_of_part(
-    own: int, cuts: Any, rows: Any, curvatures: Any, d: int, per_block: int, dsyrk: int, totals: Any
-) -> None:
-    end, total = cuts[own + 1], totals[own]
-    block = np.empty((min(per_block, end - cuts[own]), d))
-    for first in range(cuts[own], end, per_block):
-        used = _scaled_rows(rows, curvatures, first, min(per_block, end - first), block)
+def _blocks(own: int, cuts: Any, rows: Any, curvatures: Any, d: int, per_block: int, dsyrk: int, totals: Any) -> None:
+    mine, total = own_rows(own, cuts), totals[own]
+    rows, curvatures = _rows.rows_between(rows, mine.start, mine.stop), curvatures[mine]
+    n = curvatures.size
+    block = np.empty((min(per_block, n), d))
+    for first in range(0, n, per_block):
+        used = _scaled_rows(rows, curvatures, first, min(per_block, n - first), block)
         add_square(dsyrk, block[:used], total)
-    _add_intercept(rows, curvatures, cuts[own], end, d, total)
+    _add_intercept(rows, curvatures, d, total)
 
 
 @device
-def _add_intercept(rows: Any, curvatures: Any, first: int, last: int, d: int, total: Any) -> None:
+def _add_intercept(rows: Any, curvatures: Any, d: int, total: Any) -> None:
     """Where the matrix has a column more than there are columns, add what a 1 at the end of each row adds to it."""
     if total.shape[0] > d:
         column = np.zeros(d)
-        _rows.rows_add(rows, curvatures, first, last, column)
+        _rows.rows_add(rows, curvatures, 0, curvatures.size, column)
         total[:d, d] += column
-        total[d, d] += curvatures[first:last].sum()
+        total[d, d] += curvatures.sum()
 
 
 @device
@@ -417,17 +378,11 @@ def _scaled_rows(rows: Any, curvatures: Any, first: int, count: int, block: Any)
 
 
 @kernel
-def _all_pairs(threads: Any, rows: Any, curvatures: Any, d: int, totals: Any) -> None:
-    """totals[0] = Σ c_i x_i x_iᵀ, pair by pair of a row's stored entries."""
-    share_out(threads[0], _pairs_of_part, (threads[1], rows, curvatures, d, totals))
-    _add_up_matrices(threads[0], totals)
-
-
-@device
-def _pairs_of_part(own: int, cuts: Any, rows: Any, curvatures: Any, d: int, totals: Any) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    add_outer_products(_rows.rows_between(rows, first, last), curvatures[first:last], totals[own])
-    _add_intercept(rows, curvatures, first, last, d, totals[own])
+def _pairs(own: int, cuts: Any, rows: Any, curvatures: Any, d: int, totals: Any) -> None:
+    mine = own_rows(own, cuts)
+    rows, curvatures = _rows.rows_between(rows, mine.start, mine.stop), curvatures[mine]
+    add_outer_products(rows, curvatures, totals[own])
+    _add_intercept(rows, curvatures, d, totals[own])
 
 
 @kernel
@@ -442,26 +397,7 @@ def add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
 
 
 @kernel
-def _all_products(
-    threads: Any,
-    rows: Any,
-    curvatures: Any,
-    vector: Any,
-    intercept: bool,
-    lam: float,
-    n: int,
-    totals: Any,
-    product: Any,
-) -> None:
-    """product = the Hessian times a vector."""
-    share_out(threads[0], _product_of_part, (threads[1], rows, curvatures, vector, intercept, n, totals))
-    add_up(threads[0], totals, product)
-    for j in range(vector.size - 1 if intercept else vector.size):
-        product[j] += lam * vector[j]
-
-
-@device
-def _product_of_part(
+def _product(
     own: int, cuts: Any, rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, totals: Any
 ) -> None:
     """(1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
@@ -469,7 +405,9 @@ def _product_of_part(
     out[:] = 0.0
     constant = vector[-1] if intercept else 0.0
     total = 0.0
-    for i in range(cuts[own], cuts[own + 1]):
+    mine = own_rows(own, cuts)
+    rows, curvatures = _rows.rows_between(rows, mine.start, mine.stop), curvatures[mine]
+    for i in range(curvatures.size):
         if curvatures[i] > 0.0:
             factor = curvatures[i] / n * (_rows.row_dot(rows, i, vector) + constant)
             _rows.row_add(rows, i, factor, out)
@@ -479,18 +417,13 @@ def _product_of_part(
 
 
 @kernel
-def _all_squares(threads: Any, rows: Any, curvatures: Any, intercept: bool, n: int, totals: Any, diagonal: Any) -> None:
-    """diagonal = (1/n) Σ curvature_i x_i², entry by entry."""
-    share_out(threads[0], _squares_of_part, (threads[1], rows, curvatures, intercept, n, totals))
-    add_up(threads[0], totals, diagonal)
-
-
-@device
-def _squares_of_part(own: int, cuts: Any, rows: Any, curvatures: Any, intercept: bool, n: int, totals: Any) -> None:
+def _squares(own: int, cuts: Any, rows: Any, curvatures: Any, intercept: bool, n: int, totals: Any) -> None:
     out = totals[own]
     out[:] = 0.0
     total = 0.0
-    for i in range(cuts[own], cuts[own + 1]):
+    mine = own_rows(own, cuts)
+    rows, curvatures = _rows.rows_between(rows, mine.start, mine.stop), curvatures[mine]
+    for i in range(curvatures.size):
         if curvatures[i] > 0.0:
             _rows.row_add_squares(rows, i, curvatures[i] / n, out)
             total += curvatures[i] / n

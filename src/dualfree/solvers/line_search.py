@@ -10,9 +10,8 @@ import numpy as np
 from .._jit import device, kernel
 from ..dual_domain import bounds, unlimited
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
-from ..team import SAID
+from ..team import own_rows
 from ..vector_math import AT_A_TIME, wide_vectors
-from ..workers import share_out
 
 LINE_STEPS, _SHRINK = 60, 0.1
 _TINY = 1e-200  # a quotient by it does not overflow
@@ -60,29 +59,14 @@ def next_length(
 
 
 @kernel
-def slope_along_all(
-    threads: Any, loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any
-) -> float:
-    """As `slope_along`, on several threads."""
-    orders, cuts = threads
-    said = np.zeros((orders.shape[0], SAID))
-    share_out(orders, _slope_along_part, (cuts, said, loss, z, along, t, b, step_b, y, s))
-    return said[:, 0].sum()
-
-
-@device
-def _slope_along_part(
+def slope_along(
     own: int, cuts: Any, said: Any, loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any
 ) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    said[own, 0] = slope_along(loss, z[first:last], along[first:last], t, b, step_b, y[first:last], s[first:last])
-
-
-@device
-def slope_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any) -> float:
-    """Return Σ s_i φ'(z_i + b + t (along_i + step_b); y_i) (along_i + step_b)."""
+    """Say Σ s_i φ'(z_i + b + t (along_i + step_b); y_i) (along_i + step_b), of a thread's rows."""
     wide_vectors()
     moved, slopes = np.empty(AT_A_TIME), np.empty(AT_A_TIME)
+    mine = own_rows(own, cuts)
+    z, along, y, s = z[mine], along[mine], y[mine], s[mine]
     total = 0.0
     for first in range(0, z.size, AT_A_TIME):
         last = min(first + AT_A_TIME, z.size)
@@ -91,7 +75,7 @@ def slope_along(loss: Any, z: Any, along: Any, t: float, b: float, step_b: float
             moved[k] = z[first + k] + t * along[first + k]
         loss_slopes(loss, moved[:size], b + t * step_b, y[first:last], s[first:last], slopes[:size])
         total += _dot_shifted(slopes[:size], along[first:last], step_b)
-    return total
+    said[own, 0] = total
 
 
 @device(reassociate=True)
@@ -114,18 +98,7 @@ def misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
 
 
 @kernel
-def move_along_all(
-    threads: Any, loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any, v: Any
-) -> tuple[float, float]:
-    """As `move_along`, on several threads."""
-    orders, cuts = threads
-    said = np.zeros((orders.shape[0], SAID))
-    share_out(orders, _move_along_part, (cuts, said, loss, z, along, t, b, step_b, y, s, v))
-    return said[:, 0].sum(), said[:, 1].sum()
-
-
-@device
-def _move_along_part(
+def move_along(
     own: int,
     cuts: Any,
     said: Any,
@@ -139,23 +112,15 @@ def _move_along_part(
     s: Any,
     v: Any,
 ) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    said[own, 0], said[own, 1] = move_along(
-        loss, z[first:last], along[first:last], t, b, step_b, y[first:last], s[first:last], v[first:last]
-    )
+    """z += t along and along ← α⁺, the linearised dual point inside its domain, of a thread's rows.
 
-
-@device
-def move_along(
-    loss: Any, z: Any, along: Any, t: float, b: float, step_b: float, y: Any, s: Any, v: Any
-) -> tuple[float, float]:
-    """z += t along and along ← α⁺, the linearised dual point inside its domain.
-
-    Return about Σ FY(z⁺, α⁺), and Σ (c_i ‖x_i‖)², c_i being what the domain cut off α⁺_i.
+    Say about Σ FY(z⁺, α⁺), and Σ (c_i ‖x_i‖)², c_i being what the domain cut off α⁺_i.
     """
     wide_vectors()
     slopes, curvatures = np.empty(AT_A_TIME), np.empty(AT_A_TIME)
     limited = not unlimited(loss)
+    mine = own_rows(own, cuts)
+    z, along, y, s, v = z[mine], along[mine], y[mine], s[mine], v[mine]
     total, cut = 0.0, 0.0
     for first in range(0, z.size, AT_A_TIME):
         last = min(first + AT_A_TIME, z.size)
@@ -179,4 +144,4 @@ def move_along(
         for k in range(size if flat else 0):
             if curvatures[k] == 0.0 and s_part[k] > 0.0:
                 total += s_part[k] * loss_fenchel_young(loss, z_part[k] + here, y_part[k], dual[k] / s_part[k])[0]
-    return total, cut
+    said[own, 0], said[own, 1] = total, cut

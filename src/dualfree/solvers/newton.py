@@ -46,7 +46,7 @@ from .hessian import (
     plain,
     regularised,
 )
-from .line_search import move_along_all, root_of_slope, slope_along_all
+from .line_search import move_along, root_of_slope, slope_along
 from .linear_cg import LinearCg
 from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size, tells_weights
 
@@ -146,6 +146,7 @@ class Newton(Solver):
             self._look()
         part = problem.subset(drawn_evenly(problem.n, sample_size(problem), self.rng))
         steps = Newton(part, self.rng)
+        steps.team = self.team.on(part)
         if self.sample is not None:
             steps.given_w = self.sample.steps.w
         steps.start(np.zeros(part.n), 0.0 if self.sample is None else self.sample.steps.intercept)
@@ -277,17 +278,17 @@ class Newton(Solver):
 
         def there(t: float) -> tuple[Any, ...]:
             line = (self.margins, self.alpha, t, self.intercept, step_b)
-            return self.team.threads, loss, *line, problem.y, problem.sample_weight
+            return loss, *line, problem.y, problem.sample_weight
 
         def slope(t: float) -> float:
-            return float(slope_along_all(*there(t)) / n + pull + t * bend)
+            return float(self.team.say(slope_along, *there(t))[0] / n + pull + t * bend)
 
         if isinstance(problem.loss, Squared) and self.direct(problem):
             t = 1.0  # P is its own quadratic model
         else:
             t = root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
         self.w += t * step_w
-        terms, cut = move_along_all(*there(t), problem.row_norms_squared)
+        terms, cut = map(float, self.team.say(move_along, *there(t), problem.row_norms_squared)[:2])
         self.intercept += t * step_b
         self._estimate(terms, cut, (1.0 - t) * gradient - t * self.unsolved)
         return t

@@ -21,11 +21,10 @@ import numpy as np
 
 from .. import rows as _rows
 from .._checks import Array
-from .._jit import device, kernel
+from .._jit import kernel
 from ..losses import Squared
 from ..problem import Problem
-from ..team import add_up
-from ..workers import share_out
+from ..team import own_rows
 from .base import Solver
 from .conjugate_gradients import ConjugateGradients
 from .linear_cg import LinearCg
@@ -137,7 +136,8 @@ class RowSpaceCg(ConjugateGradients):
 
         total = np.empty(problem.d)
         totals, _ = self.team.totals(total, total)
-        _times(self.team.threads, problem.rows, s, vector, self.along, totals, total)
+        self.team.run(_times, problem.rows, s, vector, self.along, totals)
+        self.team.add_up(totals, total)
         self.mean = 0.0
         if self.column_sums is not None:
             self.mean = float(s @ self.along / s.sum())
@@ -155,17 +155,13 @@ class RowSpaceCg(ConjugateGradients):
 
 
 @kernel
-def _times(threads: Any, rows: Any, s: Any, vector: Any, along: Any, totals: Any, out: Any) -> None:
-    """along = X·vector and out = Σ s_i along_i x_i, in one pass."""
-    share_out(threads[0], _times_part, (threads[1], rows, s, vector, along, totals))
-    add_up(threads[0], totals, out)
-
-
-@device
-def _times_part(own: int, cuts: Any, rows: Any, s: Any, vector: Any, along: Any, totals: Any) -> None:
+def _times(own: int, cuts: Any, rows: Any, s: Any, vector: Any, along: Any, totals: Any) -> None:
+    """along = X·vector and a thread's total = Σ s_i along_i x_i, in one pass."""
     total = totals[own]
     total[:] = 0.0
-    for i in range(cuts[own], cuts[own + 1]):
+    mine = own_rows(own, cuts)
+    rows, s, along = _rows.rows_between(rows, mine.start, mine.stop), s[mine], along[mine]
+    for i in range(s.size):
         along[i] = _rows.row_dot(rows, i, vector)
         if s[i] > 0.0:
             _rows.row_add(rows, i, s[i] * along[i], total)

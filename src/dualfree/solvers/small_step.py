@@ -15,9 +15,10 @@ from .. import rows as _rows
 from .._jit import device, kernel
 from ..losses.calls import loss_slopes
 from ..problem import Problem
+from ..team import SAID
 from ..vector_math import dot
 from . import hessian as hessians
-from .hessian import add_outer_products, add_rows, narrow_derivatives, regularise, slopes_to_curvatures
+from .hessian import add_outer_products, add_rows, narrow_derivatives, regularise, slopes_to_curvatures, substitute
 from .line_search import LINE_STEPS, move_along, next_length, slope_along
 
 _MOST_COLUMNS = 128  # a factorisation of more is better left to LAPACK
@@ -86,20 +87,22 @@ def step_along(
     """
     n, d = y.size, w.size
     step, step_b = direction[:d], direction[d] if direction.size > d else 0.0
+    all_rows, said = np.array([0, n]), np.empty((1, SAID))
     _rows.margins_into(rows, step, out)
     here, bend, pull = dot(gradient, direction, gradient.size), lam * dot(step, step, d), lam * dot(w, step, d)
     t, bracket, found = 1.0, (0.0, here, np.inf, np.inf), quadratic or not here < 0.0
     for trial in range(LINE_STEPS):
         if found:
             break
-        at = slope_along(loss, z, out, t, b, step_b, y, s) / n + pull + t * bend
+        slope_along(0, all_rows, said, loss, z, out, t, b, step_b, y, s)
+        at = said[0, 0] / n + pull + t * bend
         found, t, bracket = next_length(trial, here, t, at, bracket)
     if not found:
         t = bracket[0]
     for j in range(d):
         w[j] += t * step[j]
-    terms, cut = move_along(loss, z, out, t, b, step_b, y, s, v)
-    return t, here, terms, cut
+    move_along(0, all_rows, said, loss, z, out, t, b, step_b, y, s, v)
+    return t, here, said[0, 0], said[0, 1]
 
 
 def _derivatives(rows: Any, intercept: bool, *given: Any) -> None:
@@ -110,8 +113,17 @@ def _derivatives(rows: Any, intercept: bool, *given: Any) -> None:
 @overload(_derivatives, strict=False, jit_options={"error_model": "numpy", "nogil": True})
 def _derivatives_overload(rows: Any, intercept: Any, *given: Any) -> Any:
     if _rows.is_dense(rows):
-        return lambda rows, intercept, *given: narrow_derivatives(rows[0], *given)
+        return lambda rows, intercept, *given: _narrow_derivatives(rows[0], *given)
     return lambda rows, intercept, *given: _sparse_derivatives(rows, intercept, *given)
+
+
+@device
+def _narrow_derivatives(
+    X: Any, loss: Any, z: Any, b: float, y: Any, s: Any, plain: bool, out: Any, gradient: Any, hessian: Any
+) -> None:
+    all_rows, size = np.array([0, y.size]), gradient.size
+    alone = (gradient.reshape(1, size), hessian.reshape(1, size, size))
+    narrow_derivatives(0, all_rows, X, loss, z, b, y, s, plain, out, alone[0], alone[1])
 
 
 @device
@@ -157,12 +169,7 @@ def _divide(matrix: Any, right: Any, out: Any) -> None:
         bump = max(1e-14, 100.0 * bump)
     for j in range(size):
         out[j] = scale[j] * right[j]
-    for j in range(size):  # the transpose of the upper triangle first
-        out[j] /= factor[j, j]
-        for k in range(j + 1, size):
-            out[k] -= out[j] * factor[j, k]
-    for j in range(size - 1, -1, -1):
-        out[j] = (out[j] - dot(factor[j, j + 1 :], out[j + 1 :], size - j - 1)) / factor[j, j]
+    substitute(factor, out)
     for j in range(size):
         out[j] *= scale[j]
 

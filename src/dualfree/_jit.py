@@ -81,8 +81,10 @@ class _PackageCache(FunctionCache):  # type: ignore[misc]
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         # Numba's own key also holds what a closure refers to, by value; another kernel's value is a new one in each process.
-        code = hashlib.sha256(self._py_func.__code__.co_code).hexdigest()
-        return sig, codegen.magic_tuple(), code, _source_stamp()
+        cells = [cell.cell_contents for cell in self._py_func.__closure__ or ()]
+        functions = [self._py_func, *(cell.py_func for cell in cells)]
+        codes = tuple(hashlib.sha256(one.__code__.co_code).hexdigest() for one in functions)
+        return sig, codegen.magic_tuple(), codes, _source_stamp()
 
 
 def _has_user_loss(sig: Any) -> bool:

@@ -20,7 +20,7 @@ from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem
 from ..team import Team, own_rows
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of, scale_tile
-from ..vector_math import AT_A_TIME, dot, wide_vectors
+from ..vector_math import AT_A_TIME, wide_vectors
 from .symmetric_product import add_square, dsyrk_address
 
 # The Hessian may take this many bytes; d up to 2047.
@@ -149,9 +149,9 @@ class Factor:
         while trouble:
             scaled = _scaled(hessian, self.scale, bump)
             # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
-            factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
+            _, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
             bump = max(1e-14, 100.0 * bump)
-        self.upper = factor.T
+        self.upper = scaled
 
     def divided(self, right: Array) -> Array:
         """Solve H x = right."""
@@ -216,16 +216,52 @@ def _scaled(hessian: Any, scale: Any, bump: float) -> Any:
 
 @kernel
 def substitute(upper: Any, out: Any) -> None:
-    """Solve Uᵀ U x = out, in place."""
+    """Solve Uᵀ U x = out, in place: four rows of U at a time, which share what is read and written of x."""
+    wide_vectors()
     size = out.size
-    for j in range(size):
-        line = upper[j]
-        known = out[j] / line[j]
-        out[j] = known
+    whole = size // 4 * 4
+    for j in range(0, whole, 4):
+        for i in range(4):
+            for k in range(i):
+                out[j + i] -= upper[j + k, j + i] * out[j + k]
+            out[j + i] /= upper[j + i, j + i]
+        _subtract_four(upper[j : j + 4], j + 4, out[j], out[j + 1], out[j + 2], out[j + 3], out)
+    for j in range(whole, size):
+        for k in range(whole, j):
+            out[j] -= upper[k, j] * out[k]
+        out[j] /= upper[j, j]
+    for j in range(size - 1, whole - 1, -1):
         for k in range(j + 1, size):
-            out[k] -= known * line[k]
-    for j in range(size - 1, -1, -1):
-        out[j] = (out[j] - dot(upper[j, j + 1 :], out[j + 1 :], size - j - 1)) / upper[j, j]
+            out[j] -= upper[j, k] * out[k]
+        out[j] /= upper[j, j]
+    for j in range(whole - 4, -1, -4):
+        sums = _four_dots(upper[j : j + 4], j + 4, out)
+        for i in range(3, -1, -1):
+            out[j + i] -= sums[i]
+            for k in range(i + 1, 4):
+                out[j + i] -= upper[j + i, j + k] * out[j + k]
+            out[j + i] /= upper[j + i, j + i]
+
+
+@device(contract=True)
+def _subtract_four(lines: Any, first: int, a: float, b: float, c: float, d: float, out: Any) -> None:
+    """out −= a, b, c and d times four lines, from `first` on."""
+    one, two, three, four = lines[0], lines[1], lines[2], lines[3]
+    for k in range(first, out.size):
+        out[k] -= (a * one[k] + b * two[k]) + (c * three[k] + d * four[k])
+
+
+@device(reassociate=True)
+def _four_dots(lines: Any, first: int, right: Any) -> tuple[float, float, float, float]:
+    """Four lines times a vector, from `first` on."""
+    one, two, three, four = lines[0], lines[1], lines[2], lines[3]
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for k in range(first, right.size):
+        a += one[k] * right[k]
+        b += two[k] * right[k]
+        c += three[k] * right[k]
+        d += four[k] * right[k]
+    return a, b, c, d
 
 
 @kernel

@@ -19,7 +19,7 @@ from .losses import Squared
 from .problem import Problem
 from .row_sums import EPS, EVALUATION, GapTerms, Imbalance, LocalSums, ResidualTerms
 from .rows import TOGETHER
-from .team import Team, own_rows
+from .team import Team, own_part, own_rows
 from .vector_math import two_sum
 
 
@@ -80,7 +80,7 @@ def _pass(
     scratch: Any,
 ) -> None:
     """α = s (y − X w) and a thread's total = Σ α_i x_i, `block` rows at a time; say the last four fields of `GapTerms`."""
-    mine, out, part = own_rows(own, cuts), totals[own], scratch[own]
+    mine, out, part = own_rows(own, cuts), own_part(own, cuts, totals), own_part(own, cuts, scratch)
     rows = _rows.rows_between(rows, mine.start, mine.stop)
     y, s, v, alpha = y[mine], s[mine], v[mine], alpha[mine]
     z, stretch = np.empty(TOGETHER), np.empty(TOGETHER)

@@ -19,7 +19,7 @@ from ._jit import device, kernel
 from .dual_domain import Balance
 from .losses.calls import loss_derivative, loss_fenchel_young, loss_slopes, loss_terms_into, residual
 from .problem import Problem, slope_sum
-from .team import Team, own_rows
+from .team import Team, own_part, own_rows
 from .vector_math import two_sum, wide_vectors
 
 EPS = 2.0**-52
@@ -146,14 +146,15 @@ class LocalSums:
         problem = self.problem
         loss, y, s = self.targets
         several = self.team.size > 1
-        totals = np.zeros((self.team.size, problem.d)) if several else gradient[None]
+        totals = self.team.apart(problem.d) if several else gradient[None]
         point = (self.w_norm, self.b, self.alpha, self.z, float(problem.loss.smoothness))
         found = self.team.say(
             _residual_rows, problem.rows, loss, y, s, problem.row_norms_squared, *point, h, self.n, totals
         )
         if several:
-            for total in totals:
-                gradient += total
+            total = np.empty(problem.d)
+            self.team.add_up(totals, total)
+            gradient += total
         return ResidualTerms(*map(float, found[:3]))
 
     def slope_doubt(self) -> SlopeDoubt:
@@ -329,7 +330,7 @@ def _residual_rows(
     totals: Any,
 ) -> None:
     """Add (1/n) Σ κ_i x_i over a thread's rows to its total; say the fields of `ResidualTerms`."""
-    mine, total = own_rows(own, cuts), totals[own]
+    mine, total = own_rows(own, cuts), own_part(own, cuts, totals)
     rows = _rows.rows_between(rows, mine.start, mine.stop)
     y, s, v, alpha, z = y[mine], s[mine], v[mine], alpha[mine], z[mine]
     error, size, spill = 0.0, 0.0, 0.0

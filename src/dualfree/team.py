@@ -9,6 +9,7 @@ own rows. One thread does the same with one part.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,8 @@ from .workers import Workers
 _EPS = 2.0**-52
 # Fewer entries than this a thread are not worth starting it for; or, where it is awake, handing over to it.
 _LEAST_ENTRIES, _LEAST_SHARED = 1 << 17, 1 << 14
-# Numbers that a thread says at the end of a piece, on cache lines of its own.
-SAID = 16
+# Numbers that a thread says at the end of a piece, on cache lines of its own; and so many that only their ends share one.
+SAID, _MANY = 16, 512
 
 
 class Team:
@@ -48,7 +49,7 @@ class Team:
     def _share(self, problem: Problem, workers: Workers) -> None:
         self.problem, self._workers, self.size = problem, workers, workers.size
         self.cuts = _cuts(problem, self.size)
-        self._totals: Array | None = None
+        self._totals: tuple[Array, Array] | None = None
 
     def on(self, part: Problem) -> Team:
         """The same threads on another problem; one of them, where that is too small to be shared."""
@@ -99,12 +100,18 @@ class Team:
         """A vector for each thread's sum, and one for scratch: those given, where there is one thread."""
         if self.size == 1:
             return out[None], scratch[None]
-        if self._totals is None or self._totals.shape[2] != out.size:
-            self._totals = np.empty((2, self.size, out.size))  # kept: fresh memory costs more than a sum
-        return self._totals[0], self._totals[1]
+        if self._totals is None or self._totals[0].shape[1] != out.size:
+            self._totals = self.apart(out.size), self.apart(out.size)  # kept: fresh memory costs more than a sum
+        return self._totals
+
+    def apart(self, *shape: int) -> Array:
+        """Zeros of this shape for each thread, to be found by `own_part`; few of them are on cache lines of their own."""
+        count = math.prod(shape)
+        each = 1 if self.size == 1 or count >= _MANY else 1 + -(-SAID // count)
+        return np.zeros((self.size * each, *shape))
 
     def add_up(self, totals: Array, out: Array) -> None:
-        """out = the sum of the rows of `totals`, in their order, each thread for its own columns."""
+        """out = the sum of the threads' vectors, in their order, each thread for its own columns."""
         if self.size > 1:
             self.run(_add_columns, totals, out)
 
@@ -136,6 +143,12 @@ def own_rows(own: int, cuts: Any) -> Any:
 
 
 @device
+def own_part(own: int, cuts: Any, apart: Any) -> Any:
+    """A thread's vector or matrix of what `Team.apart` made."""
+    return apart[own * (apart.shape[0] // (cuts.size - 1))]
+
+
+@device
 def columns_of(own: int, size: int, d: int) -> tuple[int, int]:
     """The columns of a thread, from a cache line's beginning on: two threads must not write to one in turns."""
     return d * own // size // 8 * 8, d if own + 1 == size else d * (own + 1) // size // 8 * 8
@@ -143,12 +156,14 @@ def columns_of(own: int, size: int, d: int) -> tuple[int, int]:
 
 @kernel
 def _add_columns(own: int, cuts: Any, totals: Any, out: Any) -> None:
-    first, last = columns_of(own, totals.shape[0], out.size)
-    for j in range(first, last):
-        out[j] = totals[0, j]
-    for k in range(1, totals.shape[0]):
-        for j in range(first, last):
-            out[j] += totals[k, j]
+    first, last = columns_of(own, cuts.size - 1, out.size)
+    for k in range(cuts.size - 1):
+        total = own_part(k, cuts, totals)
+        if k == 0:
+            out[first:last] = total[first:last]
+        else:
+            for j in range(first, last):
+                out[j] += total[j]
 
 
 @kernel
@@ -161,7 +176,7 @@ def _margins(own: int, cuts: Any, rows: Any, w: Any, z: Any) -> None:
 def _sum_rows(own: int, cuts: Any, rows: Any, factors: Any, block: int, totals: Any, scratch: Any) -> None:
     first, last = cuts[own], cuts[own + 1]
     part = _rows.rows_between(rows, first, last)
-    _rows.weighted_sum_into(part, factors[first:last], block, totals[own], scratch[own])
+    _rows.weighted_sum_into(part, factors[first:last], block, own_part(own, cuts, totals), own_part(own, cuts, scratch))
 
 
 @kernel
@@ -170,4 +185,6 @@ def _margins_and_sum(
 ) -> None:
     first, last = cuts[own], cuts[own + 1]
     part = _rows.rows_between(rows, first, last)
-    _rows.margins_and_sum_into(part, w, factors[first:last], block, z[first:last], totals[own], scratch[own])
+    _rows.margins_and_sum_into(
+        part, w, factors[first:last], block, z[first:last], own_part(own, cuts, totals), own_part(own, cuts, scratch)
+    )

@@ -18,7 +18,7 @@ from ..certificate import Shape
 from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem
-from ..team import Team, own_rows
+from ..team import Team, own_part, own_rows
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of, scale_tile
 from ..vector_math import AT_A_TIME, wide_vectors
 from .symmetric_product import add_square, dsyrk_address
@@ -97,9 +97,9 @@ def derivatives(team: Team, margins: Array, b: float, out: Array, with_hessian: 
     problem = team.problem
     loss, y, s = problem.loss.compiled, problem.y, problem.sample_weight
     size = problem.d + problem.fit_intercept
-    gradients = np.zeros((team.size, size))
+    gradients = team.apart(size)
     if with_hessian and is_narrow(problem):
-        totals = np.zeros((team.size, size, size))
+        totals = team.apart(size, size)
         team.run(narrow_derivatives, problem.rows[0], loss, margins, b, y, s, plain(problem), out, gradients, totals)
         team.add_up(gradients, gradients[0])
         _add_up_matrices(team, totals)
@@ -113,7 +113,7 @@ def curvature_sum(team: Team, curvatures: Array) -> Array:
     """Return Σ c_i x_i x_iᵀ; with an intercept each x_i ends in a 1."""
     problem = team.problem
     size = problem.d + problem.fit_intercept
-    totals = np.zeros((team.size, size, size))
+    totals = team.apart(size, size)
     if is_narrow(problem):
         team.run(_narrow_curvatures, problem.rows[0], curvatures, totals)
     elif by_blas(problem):
@@ -127,7 +127,7 @@ def curvature_sum(team: Team, curvatures: Array) -> Array:
 
 def _add_up_matrices(team: Team, totals: Array) -> None:
     """totals[0] = the sum of all."""
-    flat = totals.reshape(team.size, -1)
+    flat = totals.reshape(totals.shape[0], -1)
     team.add_up(flat, flat[0])
 
 
@@ -291,7 +291,7 @@ def _gradient(
     gradients: Any,
 ) -> None:
     wide_vectors()
-    mine, gradient = own_rows(own, cuts), gradients[own]
+    mine, gradient = own_rows(own, cuts), own_part(own, cuts, gradients)
     rows = _rows.rows_between(rows, mine.start, mine.stop)
     z, y, s, out = z[mine], y[mine], s[mine], out[mine]
     sums = gradient[:-1] if intercept else gradient
@@ -329,7 +329,8 @@ def narrow_derivatives(
 ) -> None:
     """`derivatives` of dense rows with few columns, for a thread's rows; `plain` says that every s φ'' is 1."""
     wide_vectors()
-    mine, d, gradient = own_rows(own, cuts), X.shape[1], gradients[own]
+    mine, d = own_rows(own, cuts), X.shape[1]
+    gradient, total = own_part(own, cuts, gradients), own_part(own, cuts, totals)
     X, z, y, s, out = X[mine], z[mine], y[mine], s[mine], out[mine]
     tile = empty_tile(d)
     rows = rows_of(tile)
@@ -347,7 +348,7 @@ def narrow_derivatives(
         else:
             loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
             part[:] = here
-        _add_curvatures(tile, part, plain, here, totals[own])
+        _add_curvatures(tile, part, plain, here, total)
 
 
 @kernel
@@ -357,12 +358,12 @@ def _narrow_curvatures(own: int, cuts: Any, X: Any, curvatures: Any, totals: Any
     tile = empty_tile(X.shape[1])
     rows = rows_of(tile)
     roots = np.empty(rows)
-    mine = own_rows(own, cuts)
+    mine, total = own_rows(own, cuts), own_part(own, cuts, totals)
     X, curvatures = X[mine], curvatures[mine]
     for first in range(0, curvatures.size, rows):
         last = min(first + rows, curvatures.size)
         fill_tile(X, first, last, tile)
-        _add_curvatures(tile, curvatures[first:last], False, roots[: last - first], totals[own])
+        _add_curvatures(tile, curvatures[first:last], False, roots[: last - first], total)
 
 
 @device
@@ -381,7 +382,7 @@ def _add_curvatures(tile: Any, curvatures: Any, plain: bool, roots: Any, total: 
 
 @kernel
 def _blocks(own: int, cuts: Any, rows: Any, curvatures: Any, d: int, per_block: int, dsyrk: int, totals: Any) -> None:
-    mine, total = own_rows(own, cuts), totals[own]
+    mine, total = own_rows(own, cuts), own_part(own, cuts, totals)
     rows, curvatures = _rows.rows_between(rows, mine.start, mine.stop), curvatures[mine]
     n = curvatures.size
     block = np.empty((min(per_block, n), d))
@@ -415,10 +416,10 @@ def _scaled_rows(rows: Any, curvatures: Any, first: int, count: int, block: Any)
 
 @kernel
 def _pairs(own: int, cuts: Any, rows: Any, curvatures: Any, d: int, totals: Any) -> None:
-    mine = own_rows(own, cuts)
+    mine, total = own_rows(own, cuts), own_part(own, cuts, totals)
     rows, curvatures = _rows.rows_between(rows, mine.start, mine.stop), curvatures[mine]
-    add_outer_products(rows, curvatures, totals[own])
-    _add_intercept(rows, curvatures, d, totals[own])
+    add_outer_products(rows, curvatures, total)
+    _add_intercept(rows, curvatures, d, total)
 
 
 @kernel
@@ -437,7 +438,7 @@ def _product(
     own: int, cuts: Any, rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, totals: Any
 ) -> None:
     """(1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
-    out = totals[own]
+    out = own_part(own, cuts, totals)
     out[:] = 0.0
     constant = vector[-1] if intercept else 0.0
     total = 0.0
@@ -454,7 +455,7 @@ def _product(
 
 @kernel
 def _squares(own: int, cuts: Any, rows: Any, curvatures: Any, intercept: bool, n: int, totals: Any) -> None:
-    out = totals[own]
+    out = own_part(own, cuts, totals)
     out[:] = 0.0
     total = 0.0
     mine = own_rows(own, cuts)

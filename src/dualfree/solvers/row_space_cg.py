@@ -24,7 +24,7 @@ from .._checks import Array
 from .._jit import kernel
 from ..losses import Squared
 from ..problem import Problem
-from ..team import own_rows
+from ..team import own_part, own_rows
 from .base import Solver
 from .conjugate_gradients import ConjugateGradients
 from .linear_cg import LinearCg
@@ -157,7 +157,7 @@ class RowSpaceCg(ConjugateGradients):
 @kernel
 def _times(own: int, cuts: Any, rows: Any, s: Any, vector: Any, along: Any, totals: Any) -> None:
     """along = X·vector and a thread's total = Σ s_i along_i x_i, in one pass."""
-    total = totals[own]
+    total = own_part(own, cuts, totals)
     total[:] = 0.0
     mine = own_rows(own, cuts)
     rows, s, along = _rows.rows_between(rows, mine.start, mine.stop), s[mine], along[mine]

@@ -24,7 +24,7 @@ from .._jit import device, kernel
 from ..barrier import meet, meeting_point
 from ..problem import Problem
 from ..sampling.permutation import mixed
-from ..team import SAID, Team, columns_of
+from ..team import SAID, Team, columns_of, own_part
 from .visits import visit_rows
 
 # Windows of an epoch: where w is long, and where it is so short that putting it together costs next to nothing. A long one's
@@ -45,7 +45,7 @@ class Together:
     def __init__(self, team: Team, inverse_smoothness: float) -> None:
         problem, size = team.problem, team.size
         self.team, self.inverse_smoothness = team, inverse_smoothness
-        self.copies = np.empty((size, problem.d))
+        self.copies = team.apart(problem.d)
         self.scratch = np.empty((size, _COLUMNS))
         self.frequent = _frequent_columns(problem)
         self.known = np.empty((3, size, _padded(self.frequent.size + 1)))
@@ -126,8 +126,8 @@ def _windows(own: int, cuts: Any, found: Any, data: Any, visits: Any, point: Any
     order, owners, dealt, windows, turns = visits
     alpha, w, offset, sigma = point
     copies, scratch, frequent, known, shared, arrivals = means
-    size, d = copies.shape
-    copy, base = copies[own], known[2, own]
+    size, d = cuts.size - 1, w.size
+    copy, base = own_part(own, cuts, copies), known[2, own]
     copy[:] = w
     first_column, last_column = columns_of(own, size, d)
     mine = _own_visits(order, owners, own, dealt[own])
@@ -169,7 +169,9 @@ def _windows(own: int, cuts: Any, found: Any, data: Any, visits: Any, point: Any
         said[own, 0] = here[0] - base[frequent.size]
         meet(arrivals, own)
         _settle(base, frequent, first_column, last_column, w)
-        said[own, 1], said[own, 2] = _put_together(copies, 1.0 / sigma, w, first_column, last_column, scratch[own])
+        said[own, 1], said[own, 2] = _put_together(
+            cuts, copies, 1.0 / sigma, w, first_column, last_column, scratch[own]
+        )
         meet(arrivals, own)
         copy[:] = w
         moved = 0.0
@@ -276,15 +278,18 @@ def _own_visits(order: Any, owners: Any, own: int, dealt: Any) -> Any:
 
 
 @device(reassociate=True)
-def _put_together(copies: Any, share: float, w: Any, begin: int, end: int, total: Any) -> tuple[float, float]:
+def _put_together(
+    cuts: Any, copies: Any, share: float, w: Any, begin: int, end: int, total: Any
+) -> tuple[float, float]:
     """w += share Σ_k (copy_k − w) for some columns; return their part of ‖Σ Δ_k‖² and of Σ ‖Δ_k‖². `total` is scratch."""
     together, apart = 0.0, 0.0
     for first in range(begin, end, total.size):
         last = min(first + total.size, end)
         total[:] = 0.0
-        for k in range(copies.shape[0]):
+        for k in range(cuts.size - 1):
+            copy = own_part(k, cuts, copies)
             for j in range(first, last):
-                change = copies[k, j] - w[j]
+                change = copy[j] - w[j]
                 total[j - first] += change
                 apart += change * change
         for j in range(first, last):

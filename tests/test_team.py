@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import threading
 import time
 from typing import Any
@@ -157,7 +158,7 @@ def _note(own: int, found: Any, rounds: int) -> None:
 @kernel
 def _fail(own: int, failing: int) -> None:
     if own == failing:
-        raise RuntimeError("nobody sees this one")
+        raise RuntimeError("from one thread")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -174,10 +175,116 @@ def test_every_thread_does_its_piece_each_time(size: int) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("dualfree-")]
 
 
+def test_nobody_runs_when_the_threads_have_gone() -> None:
+    workers, found = Workers(2), np.zeros((2, 16))
+    workers.end()
+    with pytest.raises(RuntimeError, match="sent home"):
+        workers.run(_note, (found, 1))
+    assert not found.any()
+
+
+def test_threads_without_work_take_little_time() -> None:
+    workers = Workers(3)
+    workers.run(_note, (np.zeros((3, 16)), 1))
+    time.sleep(0.2)  # they are asleep
+    before = time.process_time()
+    time.sleep(1.0)
+    assert time.process_time() - before < 0.15
+    workers.end()
+
+
+class _Strange(df.Loss):
+    """It cannot be evaluated far from zero."""
+
+    smoothness = 1.0
+
+    @staticmethod
+    def value(z: float, y: float) -> float:
+        return 0.5 * (z - y) ** 2
+
+    @staticmethod
+    def derivative(z: float, y: float) -> float:
+        if z > 1.5:
+            raise ValueError("too large a margin")
+        return z - y
+
+
+def test_a_loss_that_raises_an_error_with_threads() -> None:
+    """The error is told, and no thread waits for another one."""
+    X = scipy.sparse.random(3000, 40, density=0.2, format="csr", random_state=0)
+    problem = df.Problem(X, np.asarray(X.sum(axis=1)).ravel() * 10.0, loss=_Strange(), lam=1e-4)
+    with pytest.raises(ValueError, match="too large a margin"):
+        df.solve(problem, tol=1e-6, random_state=0, n_threads=2)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("dualfree-")]
+
+
+def test_one_long_row_leaves_rows_for_all() -> None:
+    X = np.zeros((5, 100))
+    X[:, 0], X[2] = 1.0, 1.0
+    problem = df.Problem(scipy.sparse.csr_matrix(X), np.arange(5.0), loss="squared", lam=1.0)
+    for size in (2, 3, 5):
+        with Team(problem, size) as several:
+            assert (np.diff(several.cuts) > 0).all()
+            z = np.empty(5)
+            several.margins_into(np.arange(100.0), z)
+        assert np.allclose(z, X @ np.arange(100.0))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_nothing_is_known_of_w_after_a_ctrl_c_in_the_steps(n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_problem("squared_hinge", n=200, d=20, lam=1e-3)
+    steps = Permutations(problem, np.random.default_rng(0))
+
+    def pressed(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    with Team(problem, n_threads) as steps.team:
+        steps.start(np.zeros(problem.n), 0.0)
+        steps.begin_epoch()
+        monkeypatch.setattr(steps, "_account", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            steps.visit(problem.n)
+    assert steps.drift is None
+
+
+def test_ctrl_c_while_threads_are_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The point so far is returned, certified, and no thread is left behind."""
+    monkeypatch.setattr("dualfree.solvers.newton.Newton.suits", staticmethod(lambda problem: False))
+    problem = make_problem("squared_hinge", n=3000, d=40, form="csr64", lam=1e-9)
+    df.solve(problem, tol=0.0, max_epochs=20, random_state=0, n_threads=3)  # compile
+    pressed = threading.Timer(0.3, _thread.interrupt_main)
+    pressed.start()
+    result = df.solve(problem, tol=0.0, max_epochs=10**9, random_state=0, n_threads=3)
+    pressed.join()
+    assert result.status is df.Status.INTERRUPTED
+    assert df.certify(problem, result.w, alpha=result.alpha).gap <= result.certificate.gap * (1 + 1e-6)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("dualfree-")]
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_while_threads_are_started_leaves_none_behind(presses: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    start, calls = threading.Thread.start, [0]
+
+    def interrupted(self: threading.Thread) -> None:
+        calls[0] += 1
+        if calls[0] == presses:
+            raise KeyboardInterrupt
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Workers(4)
+    monkeypatch.undo()
+    deadline = time.monotonic() + 10
+    while [thread for thread in threading.enumerate() if thread.name.startswith("dualfree-")]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_an_error_in_one_thread_reaches_the_caller(failing: int) -> None:
     workers = Workers(3)
-    with pytest.raises(MemoryError):
+    with pytest.raises(RuntimeError, match="from one thread"):
         workers.run(_fail, (failing,))
     workers.run(_fail, (-1,))  # nothing is left of it
     workers.end()

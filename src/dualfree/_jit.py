@@ -81,19 +81,21 @@ class _PackageCache(FunctionCache):  # type: ignore[misc]
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         # Numba's own key also holds what a closure refers to, by value; another kernel's value is a new one in each process.
-        cells = [cell.cell_contents for cell in self._py_func.__closure__ or ()]
-        functions = [self._py_func, *(cell.py_func for cell in cells)]
-        codes = tuple(hashlib.sha256(one.__code__.co_code).hexdigest() for one in functions)
-        return sig, codegen.magic_tuple(), codes, _source_stamp()
+        code = hashlib.sha256(self._py_func.__code__.co_code).hexdigest()
+        return sig, codegen.magic_tuple(), code, _source_stamp()
 
 
 def _has_user_loss(sig: Any) -> bool:
     return "UserLoss(" in str(sig)
 
 
-def kernel(function: Callable[..., Any]) -> Any:
-    """Compile an entry point: no Python object inside, the GIL released, machine code cached on disk."""
+def kernel(function: Callable[..., Any] | None = None, *, keep: bool = True) -> Any:
+    """Compile an entry point: no Python object inside, the GIL released, machine code cached on disk unless told otherwise."""
+    if function is None:
+        return functools.partial(kernel, keep=keep)
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    if not keep:
+        return dispatcher
     # Without a folder to write to (a read-only system, no home), kernels compile anew in each process.
     with contextlib.suppress(RuntimeError):
         dispatcher._cache = _PackageCache(function)

@@ -6,7 +6,8 @@ To meet is to raise one's own number and to read the others' until all have come
 acquired, so that everything a thread wrote before the meeting is seen by all after it. A thread that waits long offers its
 core to others.
 
-All threads must come: what they do between meetings cannot fail, and a Ctrl-C is heard when the kernel has ended.
+All threads must come. What they do between meetings must not be able to fail: no memory is asked for, no function of a user
+is called. A Ctrl-C is heard when the kernel has ended.
 """
 
 from __future__ import annotations

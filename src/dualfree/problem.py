@@ -159,20 +159,6 @@ class Problem:
         other._at_zero = None
         return other
 
-    def between(self, first: int, last: int) -> Problem:
-        """Return the problem on consecutive rows, with the same λ; nothing is copied."""
-        other = copy.copy(self)
-        other.__dict__.pop("pairs", None)
-        other.n = last - first
-        if self.is_dense:
-            other.rows = (self.rows[0][first:last],)
-        else:
-            other.rows = (*self.rows[:-1], self.rows[-1][first : last + 1])
-        other.y, other.sample_weight = self.y[first:last], self.sample_weight[first:last]
-        other.row_norms_squared = self.row_norms_squared[first:last]
-        other._at_zero = None
-        return other
-
     def subset(self, chosen: Array) -> Problem:
         """Return the problem on some of the rows, with the same λ; those rows are copied."""
         other = copy.copy(self)
@@ -276,11 +262,6 @@ class Problem:
     def sum_rows_into(self, alpha: Array, out: Array, scratch: Array) -> float:
         """out = Σ α_i x_i; return e such that the rounding error is at most e Σ |α_i| ‖x_i‖."""
         _rows.weighted_sum_into(self.rows, alpha, self.sum_block, out, scratch)
-        return self.sum_error
-
-    def margins_and_sum_into(self, w: Array, alpha: Array, z: Array, out: Array, scratch: Array) -> float:
-        """z = X w and, in the same pass, what `sum_rows_into` does."""
-        _rows.margins_and_sum_into(self.rows, w, alpha, self.sum_block, z, out, scratch)
         return self.sum_error
 
     @property

@@ -44,18 +44,20 @@ class Team:
     """
 
     def __init__(self, problem: Problem, size: int = 1) -> None:
-        self._share(problem, Workers(max(1, min(size, problem.n, problem.nnz // _LEAST_ENTRIES))))
+        self._share(problem, max(1, min(size, problem.n, problem.nnz // _LEAST_ENTRIES)))
+        self._workers = Workers(self.size)
 
-    def _share(self, problem: Problem, workers: Workers) -> None:
-        self.problem, self._workers, self.size = problem, workers, workers.size
-        self.cuts = _cuts(problem, self.size)
+    def _share(self, problem: Problem, size: int) -> None:
+        self.problem, self.size = problem, size
+        self.cuts = _cuts(problem, size)
         self._totals: tuple[Array, Array] | None = None
 
     def on(self, part: Problem) -> Team:
         """The same threads on another problem; one of them, where that is too small to be shared."""
         other = Team(part)
         if part.n >= self.size and part.nnz >= self.size * _LEAST_SHARED:
-            other._share(part, self._workers)
+            other._share(part, self.size)
+            other._workers = self._workers
         return other
 
     def __enter__(self) -> Team:
@@ -124,13 +126,15 @@ class Team:
 def _cuts(problem: Problem, size: int) -> Array:
     """Where to cut the rows into `size` parts of about the same number of entries, none empty."""
     if size == 1:
-        return np.array([0, problem.n])
+        return np.array([0, problem.n], dtype=np.int64)
     if problem.is_dense:
-        return problem.n * np.arange(size + 1) // size
+        return problem.n * np.arange(size + 1, dtype=np.int64) // size
     indptr = problem.rows[-1]
-    inner = np.searchsorted(indptr, [problem.nnz * k // size for k in range(1, size)])
-    cuts = [0, *(int(cut) for cut in inner), problem.n]
-    return np.array([min(max(cut, k), problem.n - size + k) for k, cut in enumerate(cuts)])
+    cuts = [0]
+    for k in range(1, size):
+        cut = int(np.searchsorted(indptr, indptr[0] + problem.nnz * k // size))
+        cuts.append(min(max(cut, cuts[-1] + 1), problem.n - size + k))
+    return np.array([*cuts, problem.n], dtype=np.int64)
 
 
 # --- pieces -------------------------------------------------------------------------------------------------------

@@ -7,11 +7,12 @@ caller's own 0, and returns when all are done: a microsecond is lost. A piece is
 where no other one reads or writes.
 
 `orders` has a row of numbers for each thread, on cache lines of their own. The caller's: how many pieces there have been, and
-where the present one and its arguments are in memory. Each other thread's: how many it has done, and whether one failed.
+where the present one and its arguments are in memory. Each other thread's: how many it has done, and whether the last failed.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from functools import cache
 from typing import Any
@@ -55,26 +56,39 @@ class Workers:
     """
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        self.size, self._process = size, os.getpid()
         self._orders = np.zeros((size, _ROW), dtype=np.int64)
         self._asleep, self._threads = False, []
         if size == 1:
             return
+        _load()
         self._bell = threading.Event()
         self._threads = [
             threading.Thread(target=self._work, args=(own,), name=f"dualfree-{own}", daemon=True)
             for own in range(1, size)
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:  # a Ctrl-C: those that have begun must not wait for ever
+            _send_home(self._orders)
+            raise
 
     def run(self, piece: Any, arguments: tuple[Any, ...]) -> None:
         """Run ``piece(own, *arguments)`` on all threads, the caller's among them, and wait for them."""
-        if self._threads:
-            self._wake()
-            _shared(piece)(self._orders, arguments)
-        else:
+        if self.size == 1:
             piece(0, *arguments)
+            return
+        if not self._threads or self._process != os.getpid():
+            raise RuntimeError(
+                "The threads have been sent home, or belong to the process that this one was forked from."
+            )
+        self._wake()
+        if _shared(piece)(self._orders, arguments):
+            # No error leaves a thread. What failed, a user's loss perhaps, tells it again.
+            for own in range(self.size):
+                piece(own, *arguments)
+            raise MemoryError("A thread had not enough memory.")
 
     def _wake(self) -> None:
         if self._asleep:
@@ -84,17 +98,18 @@ class Workers:
     def end(self) -> None:
         """Send the threads home."""
         if self._threads:
-            self._wake()
             _send_home(self._orders)
+            self._wake()
             for thread in self._threads:
                 thread.join()
             self._threads = []
 
     def _work(self, own: int) -> None:
-        while serve(self._orders, own):
+        looks = _PATIENCE
+        while serve(self._orders, own, looks):
             self._bell.clear()
             self._asleep = True
-            self._bell.wait(_NAP)
+            looks = _PATIENCE if self._bell.wait(_NAP) else 1
 
 
 # --- in compiled code -------------------------------------------------------------------------------------------------------
@@ -104,16 +119,28 @@ class Workers:
 def _shared(piece: Any) -> Any:
     """Return the kernel that has a piece run on all threads."""
 
-    def shared(orders: Any, arguments: Any) -> None:
-        _share_out(orders, piece, arguments)
+    def shared(orders: Any, arguments: Any) -> int:
+        return _share_out(orders, piece, arguments)
 
     shared.__qualname__ = f"{piece.__module__}.{piece.__name__}"  # the name under which its machine code is kept
-    return kernel(shared)
+    # of other pieces nobody would know when they change
+    return kernel(shared, keep=piece.__module__.startswith("dualfree."))
+
+
+@cache
+def _load() -> None:
+    """Compile what threads need, or load it, before there are any: an error there would leave the caller waiting for ever."""
+    nobody = np.zeros((2, _ROW), dtype=np.int64)
+    _send_home(nobody)
+    serve(nobody, 1, 1)
 
 
 @intrinsic
 def _share_out(typing_context: Any, orders: Any, piece: Any, arguments: Any) -> Any:
-    """Make of the piece a function of (where its arguments are, own), which any thread can call, and have all call it."""
+    """Make of the piece a function of (where its arguments are, own), which any thread can call, and have all call it.
+
+    Return 1 if it failed in one.
+    """
     compiled = piece.get_call_type(typing_context, (types.intp, *arguments.types), {})
     handing_over = typing_context.resolve_value_type(_hand_over)
     handed_over = handing_over.get_call_type(typing_context, (orders, types.int64, types.int64), {})
@@ -132,10 +159,9 @@ def _share_out(typing_context: Any, orders: Any, piece: Any, arguments: Any) -> 
         convention.return_value(inside, context.get_dummy_value())
         number = ir.IntType(64)
         addresses = (builder.ptrtoint(function, number), builder.ptrtoint(packed, number))
-        _called(context, builder, handing_over, handed_over, (given[0], *addresses))
-        return context.get_dummy_value()
+        return _called(context, builder, handing_over, handed_over, (given[0], *addresses))
 
-    return types.void(orders, piece, arguments), generate
+    return types.int64(orders, piece, arguments), generate
 
 
 def _called(context: Any, builder: Any, function: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
@@ -146,8 +172,8 @@ def _called(context: Any, builder: Any, function: Any, signature: Any, arguments
 
 
 @device
-def _hand_over(orders: Any, address: int, where: int) -> None:
-    """Have all threads call a piece; raise MemoryError if one failed, which is all that a piece can fail with."""
+def _hand_over(orders: Any, address: int, where: int) -> int:
+    """Have all threads call a piece; return 1 if it failed in one."""
     begin = orders.ctypes.data
     orders[0, _PIECE], orders[0, _ARGUMENTS] = address, where
     given = orders[0, _GIVEN] + 1
@@ -161,13 +187,12 @@ def _hand_over(orders: Any, address: int, where: int) -> None:
             if waited >= SPINS:
                 offer_core()
         failed |= orders[other, _FAILED]
-    if failed:
-        raise MemoryError("a thread had not enough memory")
+    return failed
 
 
 @kernel
-def serve(orders: Any, own: int) -> bool:
-    """Run pieces as they come; return True after a long time without one, False at the end."""
+def serve(orders: Any, own: int, patience: int) -> bool:
+    """Run pieces as they come; return True after so many looks in vain, False at the end."""
     begin = orders.ctypes.data
     done = orders[own, _DONE]
     while True:
@@ -176,7 +201,7 @@ def serve(orders: Any, own: int) -> bool:
             waited += 1
             if waited >= SPINS:
                 offer_core()
-            if waited >= _PATIENCE:
+            if waited >= patience:
                 return True
         if orders[0, _PIECE] == _END:
             return False

@@ -57,31 +57,32 @@ class ExactSteps(Solver):
 
     def _make_steps(self, order: Array) -> None:
         """Visit rows in this order."""
-        if self.team.size > 1 and not self.exactly:
+        drift, self.drift = self.drift, None  # should this be interrupted before the account, nothing is known of w
+        # a user's loss may raise an error, which one thread would leave the others waiting with
+        if self.team.size > 1 and not self.exactly and self.problem.loss.builtin_id is not None:
             if self.together is None:
                 self.together = Together(self.team, self._inverse_smoothness)
             seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
-            drift, self.drift = self.drift, None  # should the threads be interrupted, nothing is known of w
-            windows, way, gained = self.together.visit(self.data, order, seed, self.alpha, self.w, self.offset)
-            self.drift = drift
-            # A window ends with w + (1/σ') Σ_k (copy_k − w): as many roundings of the copies' ways as there are threads and
+            turns, way, gained = self.together.visit(self.data, order, seed, self.alpha, self.w, self.offset)
+            # A turn ends with w + (1/σ') Σ_k (copy_k − w): as many roundings of the copies' ways as there are threads and
             # some more, and two of w itself. The copies' own roundings are those of their visits.
-            self._account(order.size, (2 + self.team.size) * way, gained, order.size + windows)
+            self._account(drift, order.size, (2 + self.team.size) * way, gained, order.size + turns)
         else:
             how = (self.exactly, self._inverse_smoothness, order)
             way, gained = visit_rows(*self.data, *how, self.alpha, self.w, self.offset)
-            self._account(order.size, way, gained, order.size)
+            self._account(drift, order.size, way, gained, order.size)
 
     @property
     def _inverse_smoothness(self) -> float:
         return 1.0 / float(self.problem.loss.smoothness)  # 0 where the loss has a corner
 
-    def _account(self, visits: int, travelled: float, gained: float, additions: int) -> None:
-        """Hear from a kernel: visits made, Σ |c| ‖x_i‖, n times the gain of D, and how often something was added to w."""
+    def _account(self, drift: float | None, visits: int, travelled: float, gained: float, additions: int) -> None:
+        """Hear the drift before and, from a kernel, visits, Σ |c| ‖x_i‖, n times the gain of D, and how often w was changed."""
         self.rows_touched += visits
         self.activity = (self.activity or 0.0) + gained / self.problem.n
         self.farthest += travelled * (1 + visits * _EPS)
-        self.drift = (self.drift or 0.0) + _EPS * (8.0 * travelled + 2.0 * additions * self.farthest)
+        if drift is not None:
+            self.drift = drift + _EPS * (8.0 * travelled + 2.0 * additions * self.farthest)
 
 
 @kernel

@@ -149,9 +149,9 @@ class Factor:
         while trouble:
             scaled = _scaled(hessian, self.scale, bump)
             # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
-            _, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
+            factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
             bump = max(1e-14, 100.0 * bump)
-        self.upper = scaled
+        self.upper = factor.T
 
     def divided(self, right: Array) -> Array:
         """Solve H x = right."""

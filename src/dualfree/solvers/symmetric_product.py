@@ -9,14 +9,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import get_cython_function_address, intrinsic
 
 from .._jit import device
-
-_ARGUMENTS = 10
 
 
 @cache
@@ -36,36 +34,26 @@ def add_square(dsyrk: int, block: Any, total: Any) -> None:
         raise ValueError(
             "block and total must be in C order and hold double precision numbers, and total be large enough."
         )
-    lower, as_it_is = np.array([ord("L")], dtype=np.uint8), np.array([ord("N")], dtype=np.uint8)
-    sizes = np.array([d, k, total.shape[1]], dtype=np.int32)
-    one = np.ones(1)
-    columns, rows, width = sizes.ctypes.data, sizes.ctypes.data + 4, sizes.ctypes.data + 8
-    _call_blas(
-        dsyrk,
-        (
-            lower.ctypes.data,
-            as_it_is.ctypes.data,
-            columns,
-            rows,
-            one.ctypes.data,
-            block.ctypes.data,
-            columns,
-            one.ctypes.data,
-            total.ctypes.data,
-            width,
-        ),
-    )
+    _dsyrk(dsyrk, d, k, block.ctypes.data, total.ctypes.data, total.shape[1])
 
 
 @intrinsic
-def _call_blas(typing_context: Any, address: Any, pointers: Any) -> Any:
-    """Call a routine that takes ten pointers and returns nothing."""
+def _dsyrk(typing_context: Any, address: Any, d: Any, k: Any, block: Any, total: Any, width: Any) -> Any:
+    """Call the routine. All that it takes is a pointer; what a kernel would point to is freed before, so it is kept here."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        pointer = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer] * _ARGUMENTS)
-        numbers = [builder.extract_value(given[1], k) for k in range(_ARGUMENTS)]
-        builder.call(builder.inttoptr(given[0], kind.as_pointer()), [builder.inttoptr(one, pointer) for one in numbers])
+        address, d, k, block, total, width = given
+        byte, number, pointer = ir.IntType(8), ir.IntType(32), ir.IntType(8).as_pointer()
+
+        def kept(value: Any) -> Any:
+            return builder.bitcast(cgutils.alloca_once_value(builder, value), pointer)
+
+        lower, as_it_is, one = kept(byte(ord("L"))), kept(byte(ord("N"))), kept(ir.DoubleType()(1.0))
+        columns, rows, apart = (kept(builder.trunc(size, number)) for size in (d, k, width))
+        block, total = (builder.inttoptr(where, pointer) for where in (block, total))
+        arguments = [lower, as_it_is, columns, rows, one, block, columns, one, total, apart]
+        kind = ir.FunctionType(ir.VoidType(), [pointer] * len(arguments))
+        builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.UniTuple(types.intp, _ARGUMENTS)), generate
+    return types.void(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64), generate

@@ -54,10 +54,13 @@ class Together:
     def visit(
         self, data: Any, order: Array, seed: Any, alpha: Array, w: Array, offset: Array
     ) -> tuple[int, float, float]:
-        """Visit rows in about this order, changing α, w and the offset; return windows, Σ |c| ‖x_i‖ and what D gained."""
+        """Visit rows in about this order, changing α, w and the offset.
+
+        Return how often something was put together, Σ |c| ‖x_i‖, and n times what D gained.
+        """
         size = self.team.size
         each = order.size // size
-        windows = max(1, min(_WINDOWS if self.frequent.size else _SHORT_WINDOWS, each // _LEAST_VISITS))
+        windows = max(1, min(_SHORT_WINDOWS if w.size <= _FREQUENT else _WINDOWS, each // _LEAST_VISITS))
         turns = max(1, min(_TURNS, each // windows // _LEAST_TURN)) if self.frequent.size else 1
         means = (self.copies, self.scratch, self.frequent, self.known, np.zeros((2, size, SAID)), meeting_point(size))
         found = np.zeros((size, SAID))

@@ -22,7 +22,7 @@ from .workers import Workers
 
 _EPS = 2.0**-52
 # Fewer entries than this a thread are not worth starting it for; or, where it is awake, handing over to it.
-_LEAST_ENTRIES, _LEAST_SHARED = 1 << 17, 1 << 14
+_LEAST_ENTRIES, _LEAST_SHARED = 200_000, 1 << 14
 # Numbers that a thread says at the end of a piece, on cache lines of its own; and so many that only their ends share one.
 SAID, _MANY = 16, 512
 

@@ -85,6 +85,7 @@ def loops() -> None:
 def _keep_fitting(name: str, path: Path, orders: Connection) -> None:
     """Make one-thread fits, the last pair (loss, λn) that came in; stop at None. Runs in a process of its own."""
     data = load(name, path, "float64")
+    orders.send("ready")
     with threadpool_limits(1):
         order = orders.recv()
         while order is not None:
@@ -113,6 +114,7 @@ def fits(data: DataSet, path: Path) -> None:
     orders, theirs = context.Pipe()
     neighbour = context.Process(target=_keep_fitting, args=(data.name, path, theirs), daemon=True)
     neighbour.start()
+    orders.recv()  # what it imports and loads must not be in anybody's time
     for loss in ("logistic", "squared_hinge") if data.task == "binary" else ("squared",):
         for lam_n in (1.0, 0.01):
             problem = _problem(data, loss, lam_n)

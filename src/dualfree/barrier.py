@@ -57,6 +57,18 @@ def acquire(typing_context: Any, address: Any) -> Any:
     return types.int64(types.uintp), generate
 
 
+@intrinsic
+def swapped(typing_context: Any, address: Any, old: Any, new: Any) -> Any:
+    """Replace a number by a new one if it is the old one, so that nobody can come in between; return whether it was."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        found = builder.cmpxchg(pointer, arguments[1], arguments[2], "acq_rel", "acquire")
+        return builder.extract_value(found, 1)
+
+    return types.boolean(types.uintp, types.int64, types.int64), generate
+
+
 @device
 def meet(arrivals: Any, own: int) -> None:
     """Wait until all threads have come here as often as this one."""

@@ -6,8 +6,13 @@ a number that the caller raises. `Workers.run` has every thread run ``piece(own,
 caller's own 0, and returns when all are done: a microsecond is lost. A piece is a kernel that returns nothing, and must write
 where no other one reads or writes.
 
+A thread may be late: where other programs, or another library's threads, want the same core, it waits milliseconds for its
+turn. A caller that is done with its own part takes over the parts that nobody has begun. Who does a part changes nothing in
+the result. Only pieces whose threads meet on the way must have all of them.
+
 `orders` has a row of numbers for each thread, on cache lines of their own. The caller's: how many pieces there have been, and
-where the present one and its arguments are in memory. Each other thread's: how many it has done, and whether the last failed.
+where the present one and its arguments are in memory. Each other thread's: how many of its parts it has done, whether the last
+failed, and how many have been begun, by itself or by the caller.
 """
 
 from __future__ import annotations
@@ -24,13 +29,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ._jit import device, kernel
-from .barrier import SPINS, acquire, offer_core, release
+from .barrier import SPINS, acquire, offer_core, release, swapped
 
 _PIECE_TYPES = (types.voidptr, types.intp)
 _ROW = 32  # numbers of a thread's row: four cache lines
 _BYTES = 8 * _ROW
 _GIVEN, _PIECE, _ARGUMENTS = 0, 1, 2  # of the caller's row
-_DONE, _FAILED = 0, 1  # of any other
+_DONE, _FAILED, _BEGUN = 0, 1, 16  # of any other; the last on a cache line of its own
 _END = 0  # instead of a piece
 # A thread without work sleeps after so many looks, those after the first `SPINS` about half a microsecond each; and looks again
 # after so many seconds, should the bell have been rung too early.
@@ -74,8 +79,11 @@ class Workers:
             _send_home(self._orders)
             raise
 
-    def run(self, piece: Any, arguments: tuple[Any, ...]) -> None:
-        """Run ``piece(own, *arguments)`` on all threads, the caller's among them, and wait for them."""
+    def run(self, piece: Any, arguments: tuple[Any, ...], *, together: bool = False) -> None:
+        """Run ``piece(own, *arguments)`` on all threads, the caller's among them, and wait for them.
+
+        With `together` the threads meet inside the piece: each does its own part, however late it comes.
+        """
         if self.size == 1:
             piece(0, *arguments)
             return
@@ -84,7 +92,7 @@ class Workers:
                 "The threads have been sent home, or belong to the process that this one was forked from."
             )
         self._wake()
-        if _shared(piece)(self._orders, arguments):
+        if _shared(piece)(self._orders, arguments, together):
             # No error leaves a thread. What failed, a user's loss perhaps, tells it again.
             for own in range(self.size):
                 piece(own, *arguments)
@@ -119,8 +127,8 @@ class Workers:
 def _shared(piece: Any) -> Any:
     """Return the kernel that has a piece run on all threads."""
 
-    def shared(orders: Any, arguments: Any) -> int:
-        return _share_out(orders, piece, arguments)
+    def shared(orders: Any, arguments: Any, together: bool) -> int:
+        return _share_out(orders, piece, arguments, together)
 
     shared.__qualname__ = f"{piece.__module__}.{piece.__name__}"  # the name under which its machine code is kept
     # of other pieces nobody would know when they change
@@ -136,14 +144,14 @@ def _load() -> None:
 
 
 @intrinsic
-def _share_out(typing_context: Any, orders: Any, piece: Any, arguments: Any) -> Any:
+def _share_out(typing_context: Any, orders: Any, piece: Any, arguments: Any, together: Any) -> Any:
     """Make of the piece a function of (where its arguments are, own), which any thread can call, and have all call it.
 
     Return 1 if it failed in one.
     """
     compiled = piece.get_call_type(typing_context, (types.intp, *arguments.types), {})
     handing_over = typing_context.resolve_value_type(_hand_over)
-    handed_over = handing_over.get_call_type(typing_context, (orders, types.int64, types.int64), {})
+    handed_over = handing_over.get_call_type(typing_context, (orders, types.int64, types.int64, types.boolean), {})
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         convention, module = context.call_conv, builder.module
@@ -159,9 +167,9 @@ def _share_out(typing_context: Any, orders: Any, piece: Any, arguments: Any) -> 
         convention.return_value(inside, context.get_dummy_value())
         number = ir.IntType(64)
         addresses = (builder.ptrtoint(function, number), builder.ptrtoint(packed, number))
-        return _called(context, builder, handing_over, handed_over, (given[0], *addresses))
+        return _called(context, builder, handing_over, handed_over, (given[0], *addresses, given[3]))
 
-    return types.int64(orders, piece, arguments), generate
+    return types.int64(orders, piece, arguments, together), generate
 
 
 def _called(context: Any, builder: Any, function: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
@@ -172,7 +180,7 @@ def _called(context: Any, builder: Any, function: Any, signature: Any, arguments
 
 
 @device
-def _hand_over(orders: Any, address: int, where: int) -> int:
+def _hand_over(orders: Any, address: int, where: int, together: bool) -> int:
     """Have all threads call a piece; return 1 if it failed in one."""
     begin = orders.ctypes.data
     orders[0, _PIECE], orders[0, _ARGUMENTS] = address, where
@@ -181,6 +189,9 @@ def _hand_over(orders: Any, address: int, where: int) -> int:
     # The address is read back, so that the compiler does not know it and compiles the piece once.
     failed = _call(acquire(np.uintp(begin + 8 * _PIECE)), where, 0)
     for other in range(1, orders.shape[0]):
+        if not together and _may_begin(orders, other, given):
+            failed |= _call(acquire(np.uintp(begin + 8 * _PIECE)), where, other)
+            continue
         waited = 0
         while acquire(np.uintp(begin + other * _BYTES + 8 * _DONE)) < given:
             waited += 1
@@ -190,24 +201,32 @@ def _hand_over(orders: Any, address: int, where: int) -> int:
     return failed
 
 
+@device
+def _may_begin(orders: Any, own: int, given: int) -> bool:
+    """Whether nobody has begun a part; if so, it is the caller's now."""
+    return swapped(np.uintp(orders.ctypes.data + own * _BYTES + 8 * _BEGUN), given - 1, given)
+
+
 @kernel
 def serve(orders: Any, own: int, patience: int) -> bool:
     """Run pieces as they come; return True after so many looks in vain, False at the end."""
     begin = orders.ctypes.data
-    done = orders[own, _DONE]
+    seen = acquire(np.uintp(begin + own * _BYTES + 8 * _BEGUN))
     while True:
-        waited = 0
-        while acquire(np.uintp(begin + 8 * _GIVEN)) <= done:
+        waited, given = 0, acquire(np.uintp(begin + 8 * _GIVEN))
+        while given <= seen:
             waited += 1
             if waited >= SPINS:
                 offer_core()
             if waited >= patience:
                 return True
+            given = acquire(np.uintp(begin + 8 * _GIVEN))
         if orders[0, _PIECE] == _END:
             return False
-        orders[own, _FAILED] = _call(orders[0, _PIECE], orders[0, _ARGUMENTS], own)
-        done += 1
-        release(np.uintp(begin + own * _BYTES + 8 * _DONE), done)
+        seen = given
+        if _may_begin(orders, own, given):  # from here on the caller waits: the piece stays the same
+            orders[own, _FAILED] = _call(orders[0, _PIECE], orders[0, _ARGUMENTS], own)
+            release(np.uintp(begin + own * _BYTES + 8 * _DONE), given)
 
 
 @kernel

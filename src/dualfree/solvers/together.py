@@ -72,6 +72,7 @@ class Together:
             (order, _deal(alpha.size, size, seed), dealt, windows, turns),
             (alpha, w, float(offset[0]), self.sigma),
             means,
+            together=True,
         )
         self.sigma, offset[0] = float(found[0, 2]), found[0, 3]
         way, gained = (float(found[:, k].sum()) for k in range(2))

@@ -66,9 +66,13 @@ class Team:
     def __exit__(self, *reason: object) -> None:
         self._workers.end()
 
-    def run(self, piece: Any, *arguments: Any, together: bool = False) -> None:
-        """Run ``piece(own, cuts, *arguments)`` on all threads; with `together` they meet in it."""
-        self._workers.run(piece, (self.cuts, *arguments), together=together)
+    def run(self, piece: Any, *arguments: Any) -> None:
+        """Run ``piece(own, cuts, *arguments)`` on all threads."""
+        self._workers.run(piece, (self.cuts, *arguments))
+
+    def lead(self, leader: Any, *arguments: Any) -> Any:
+        """Call ``leader(orders, cuts, *arguments)``, a kernel that shares out pieces of its own."""
+        return self._workers.lead(leader, (self.cuts, *arguments))
 
     def say(self, piece: Any, *arguments: Any) -> Array:
         """As `run`, of a piece that takes a matrix before its other arguments, and writes sums to its row; add these up."""

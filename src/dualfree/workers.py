@@ -8,7 +8,7 @@ where no other one reads or writes.
 
 A thread may be late: where other programs, or another library's threads, want the same core, it waits milliseconds for its
 turn. A caller that is done with its own part takes over the parts that nobody has begun. Who does a part changes nothing in
-the result. Only pieces whose threads meet on the way must have all of them.
+the result.
 
 `orders` has a row of numbers for each thread, on cache lines of their own. The caller's: how many pieces there have been, and
 where the present one and its arguments are in memory. Each other thread's: how many of its parts it has done, whether the last
@@ -29,7 +29,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from ._jit import device, kernel
-from .barrier import SPINS, acquire, offer_core, release, swapped
+from .atomics import SPINS, acquire, offer_core, release, swapped
 
 _PIECE_TYPES = (types.voidptr, types.intp)
 _ROW = 32  # numbers of a thread's row: four cache lines
@@ -79,24 +79,25 @@ class Workers:
             _send_home(self._orders)
             raise
 
-    def run(self, piece: Any, arguments: tuple[Any, ...], *, together: bool = False) -> None:
-        """Run ``piece(own, *arguments)`` on all threads, the caller's among them, and wait for them.
-
-        With `together` the threads meet inside the piece: each does its own part, however late it comes.
-        """
+    def run(self, piece: Any, arguments: tuple[Any, ...]) -> None:
+        """Run ``piece(own, *arguments)`` on all threads, the caller's among them, and wait for them."""
         if self.size == 1:
             piece(0, *arguments)
             return
+        if self.lead(_shared(piece), (arguments,)):
+            # No error leaves a thread. What failed, a user's loss perhaps, tells it again.
+            for own in range(self.size):
+                piece(own, *arguments)
+            raise MemoryError("A thread had not enough memory.")
+
+    def lead(self, leader: Any, arguments: tuple[Any, ...]) -> Any:
+        """Call a kernel that takes `orders` first and shares out pieces itself, with `share_out`; return what it returns."""
         if not self._threads or self._process != os.getpid():
             raise RuntimeError(
                 "The threads have been sent home, or belong to the process that this one was forked from."
             )
         self._wake()
-        if _shared(piece)(self._orders, arguments, together):
-            # No error leaves a thread. What failed, a user's loss perhaps, tells it again.
-            for own in range(self.size):
-                piece(own, *arguments)
-            raise MemoryError("A thread had not enough memory.")
+        return leader(self._orders, *arguments)
 
     def _wake(self) -> None:
         if self._asleep:
@@ -127,8 +128,8 @@ class Workers:
 def _shared(piece: Any) -> Any:
     """Return the kernel that has a piece run on all threads."""
 
-    def shared(orders: Any, arguments: Any, together: bool) -> int:
-        return _share_out(orders, piece, arguments, together)
+    def shared(orders: Any, arguments: Any) -> int:
+        return share_out(orders, piece, arguments)
 
     shared.__qualname__ = f"{piece.__module__}.{piece.__name__}"  # the name under which its machine code is kept
     # of other pieces nobody would know when they change
@@ -144,14 +145,14 @@ def _load() -> None:
 
 
 @intrinsic
-def _share_out(typing_context: Any, orders: Any, piece: Any, arguments: Any, together: Any) -> Any:
+def share_out(typing_context: Any, orders: Any, piece: Any, arguments: Any) -> Any:
     """Make of the piece a function of (where its arguments are, own), which any thread can call, and have all call it.
 
     Return 1 if it failed in one.
     """
     compiled = piece.get_call_type(typing_context, (types.intp, *arguments.types), {})
     handing_over = typing_context.resolve_value_type(_hand_over)
-    handed_over = handing_over.get_call_type(typing_context, (orders, types.int64, types.int64, types.boolean), {})
+    handed_over = handing_over.get_call_type(typing_context, (orders, types.int64, types.int64), {})
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         convention, module = context.call_conv, builder.module
@@ -167,9 +168,9 @@ def _share_out(typing_context: Any, orders: Any, piece: Any, arguments: Any, tog
         convention.return_value(inside, context.get_dummy_value())
         number = ir.IntType(64)
         addresses = (builder.ptrtoint(function, number), builder.ptrtoint(packed, number))
-        return _called(context, builder, handing_over, handed_over, (given[0], *addresses, given[3]))
+        return _called(context, builder, handing_over, handed_over, (given[0], *addresses))
 
-    return types.int64(orders, piece, arguments, together), generate
+    return types.int64(orders, piece, arguments), generate
 
 
 def _called(context: Any, builder: Any, function: Any, signature: Any, arguments: tuple[Any, ...]) -> Any:
@@ -180,7 +181,7 @@ def _called(context: Any, builder: Any, function: Any, signature: Any, arguments
 
 
 @device
-def _hand_over(orders: Any, address: int, where: int, together: bool) -> int:
+def _hand_over(orders: Any, address: int, where: int) -> int:
     """Have all threads call a piece; return 1 if it failed in one."""
     begin = orders.ctypes.data
     orders[0, _PIECE], orders[0, _ARGUMENTS] = address, where
@@ -189,7 +190,7 @@ def _hand_over(orders: Any, address: int, where: int, together: bool) -> int:
     # The address is read back, so that the compiler does not know it and compiles the piece once.
     failed = _call(acquire(np.uintp(begin + 8 * _PIECE)), where, 0)
     for other in range(1, orders.shape[0]):
-        if not together and _may_begin(orders, other, given):
+        if _may_begin(orders, other, given):
             failed |= _call(acquire(np.uintp(begin + 8 * _PIECE)), where, other)
             continue
         waited = 0

@@ -58,8 +58,7 @@ class ExactSteps(Solver):
     def _make_steps(self, order: Array) -> None:
         """Visit rows in this order."""
         drift, self.drift = self.drift, None  # should this be interrupted before the account, nothing is known of w
-        # a user's loss may raise an error, which one thread would leave the others waiting with
-        if self.team.size > 1 and not self.exactly and self.problem.loss.builtin_id is not None:
+        if self.team.size > 1 and not self.exactly:
             if self.together is None:
                 self.together = Together(self.team, self._inverse_smoothness)
             seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))

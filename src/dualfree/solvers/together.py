@@ -21,10 +21,10 @@ import numpy as np
 from .. import rows as _rows
 from .._checks import Array
 from .._jit import device, kernel
-from ..barrier import meet, meeting_point
 from ..problem import Problem
 from ..sampling.permutation import mixed
 from ..team import SAID, Team, columns_of, own_part
+from ..workers import share_out
 from .visits import visit_rows
 
 # Windows of an epoch: where w is long, and where it is so short that putting it together costs next to nothing. A long one's
@@ -35,6 +35,9 @@ _FREQUENT, _COUNTED = 2048, 1 << 17
 _LEAST_VISITS, _LEAST_TURN = 256, 128
 _CAUTION, _DAMPING = 1.1, 0.6
 _COLUMNS = 512
+# What is found of each thread, by its place.
+_WAY, _GAINED, _TOGETHER, _APART, _OFFSET, _MOVED, _COLUMNS_TOGETHER, _COLUMNS_APART = range(8)
+_BESIDE = 16  # numbers, so that two threads' visits share no cache line
 # Rows are dealt out in blocks of 2 to the power of this: eight α_i share a cache line, which two threads must not write to.
 _BLOCK = 4
 
@@ -62,21 +65,22 @@ class Together:
         each = order.size // size
         windows = max(1, min(_SHORT_WINDOWS if w.size <= _FREQUENT else _WINDOWS, each // _LEAST_VISITS))
         turns = max(1, min(_TURNS, each // windows // _LEAST_TURN)) if self.frequent.size else 1
-        means = (self.copies, self.scratch, self.frequent, self.known, np.zeros((2, size, SAID)), meeting_point(size))
+        visits = (order, _deal(alpha.size, size, seed), self._dealt(order), windows, turns)
+        means = (self.copies, self.scratch, self.frequent, self.known)
         found = np.zeros((size, SAID))
-        dealt = np.empty((size, order.size + 16), dtype=order.dtype)
-        self.team.run(
-            _windows,
-            found,
-            (*data, self.inverse_smoothness),
-            (order, _deal(alpha.size, size, seed), dealt, windows, turns),
-            (alpha, w, float(offset[0]), self.sigma),
-            means,
-            together=True,
+        point = (alpha, w, offset)
+        failed, self.sigma = self.team.lead(
+            _visit, (*data, self.inverse_smoothness), visits, point, self.sigma, means, found
         )
-        self.sigma, offset[0] = float(found[0, 2]), found[0, 3]
-        way, gained = (float(found[:, k].sum()) for k in range(2))
+        if failed:  # no error leaves a thread; what failed, a user's loss perhaps, tells it again
+            visit_rows(*data, False, self.inverse_smoothness, order, alpha, w, offset)
+            raise MemoryError("A thread had not enough memory.")
+        way, gained = (float(found[:, k].sum()) for k in (_WAY, _GAINED))
         return windows * turns, way, gained
+
+    def _dealt(self, order: Array) -> Array:
+        """Where each thread puts down its visits, and in the end how many there are."""
+        return np.empty((self.team.size, order.size + _BESIDE), dtype=order.dtype)
 
 
 def _frequent_columns(problem: Problem) -> Array:
@@ -119,74 +123,80 @@ def _most_frequent(rows: Any, d: int, every: int, most: int) -> Any:
 
 
 @kernel
-def _windows(own: int, cuts: Any, found: Any, data: Any, visits: Any, point: Any, means: Any) -> None:
-    """What thread `own` does: visits with its own copy of w, then its columns of the sum of all copies.
+def _visit(
+    orders: Any, cuts: Any, data: Any, visits: Any, point: Any, sigma: float, means: Any, found: Any
+) -> tuple[int, float]:
+    """What the caller does: share out turns, and at the end of each window the columns. Return whether one failed, and σ'."""
+    _, _, _, windows, turns = visits
+    _, w, offset = point
+    _, _, frequent, known = means
+    extra, size = data[6], cuts.size - 1
+    per_offset = 1.0 / extra if extra > 0.0 else 0.0  # the square of ω's change for that of βω's
+    for number in range(windows * turns):
+        if number % turns == 0:
+            found[:, _TOGETHER] = found[:, _APART] = 0.0
+        how = (number, sigma, per_offset)
+        if share_out(orders, _turn, (cuts, data, visits, point, how, means, found)):
+            return 1, sigma
+        if (number + 1) % turns != 0:
+            continue
+        if share_out(orders, _columns, (cuts, w, sigma, means, found)):
+            return 1, sigma
+        together, apart, moved = found[0, _TOGETHER], found[0, _APART], 0.0
+        for k in range(size):
+            moved += found[k, _MOVED]
+            together += found[k, _COLUMNS_TOGETHER]
+            apart += found[k, _COLUMNS_APART] + per_offset * found[k, _MOVED] * found[k, _MOVED]
+        together += per_offset * moved * moved
+        offset[0] = known[2, 0, frequent.size] + moved / sigma
+        sigma = _next_sigma(together, apart, size)
+    return 0, sigma
 
-    `known` and `shared` hold what each thread has to say to the others, on cache lines of its own; every other time the same
-    part is used, so that nobody writes to what a slower one has yet to read. In the end `found` has Σ |c| ‖x_i‖, n times the
-    gain of D, σ' and b + βω.
+
+@kernel
+def _turn(own: int, cuts: Any, data: Any, visits: Any, point: Any, how: Any, means: Any, found: Any) -> None:
+    """A thread's visits of one turn, with its own copy of w, after it has heard what the others did in the one before.
+
+    What a thread has to say to the others is read in the next turn, and every other turn the same place is used: nobody writes
+    to what a slower one has yet to read.
     """
     rows, loss, y, s, v, scale, extra, inverse_smoothness = data
     order, owners, dealt, windows, turns = visits
-    alpha, w, offset, sigma = point
-    copies, scratch, frequent, known, shared, arrivals = means
-    size, d = cuts.size - 1, w.size
-    copy, base = own_part(own, cuts, copies), known[2, own]
-    copy[:] = w
-    first_column, last_column = columns_of(own, size, d)
-    mine = _own_visits(order, owners, own, dealt[own])
-    per_offset = 1.0 / extra if extra > 0.0 else 0.0  # the square of ω's change for that of βω's
-    here = found[own, 3:4]
-    here[0] = offset
-    travelled, gained, last, told = 0.0, 0.0, 0, 0
-    for window in range(windows):
-        together, apart = 0.0, 0.0
-        _remember(copy, frequent, here, base)
-        for turn in range(turns):
-            first, last = last, mine.size * (window * turns + turn + 1) // (windows * turns)
-            way, gain = visit_rows(
-                rows,
-                loss,
-                y,
-                s,
-                v,
-                scale * sigma,
-                extra,
-                False,
-                inverse_smoothness,
-                mine[first:last],
-                alpha,
-                copy,
-                here,
-            )
-            travelled += way
-            gained += gain
-            if turn + 1 < turns:
-                news = known[told % 2]
-                told += 1
-                _tell(copy, frequent, here, base, news[own])
-                meet(arrivals, own)
-                squares = _hear(news, 1.0 / sigma, per_offset, frequent, base, copy, here)
-                together += squares[0]
-                apart += squares[1]
-        said = shared[window % 2]
-        said[own, 0] = here[0] - base[frequent.size]
-        meet(arrivals, own)
-        _settle(base, frequent, first_column, last_column, w)
-        said[own, 1], said[own, 2] = _put_together(
-            cuts, copies, 1.0 / sigma, w, first_column, last_column, scratch[own]
-        )
-        meet(arrivals, own)
+    alpha, w, offset = point
+    number, sigma, per_offset = how
+    copies, _, frequent, known = means
+    copy, base, here = own_part(own, cuts, copies), known[2, own], found[own, _OFFSET : _OFFSET + 1]
+    if number == 0:
+        dealt[own, -1] = _own_visits(order, owners, own, dealt[own])
+    if number % turns == 0:
         copy[:] = w
-        moved = 0.0
-        for k in range(size):  # every thread finds the same sums for itself
-            moved += said[k, 0]
-            together += said[k, 1]
-            apart += said[k, 2] + per_offset * said[k, 0] * said[k, 0]
-        together += per_offset * moved * moved
-        here[0] = base[frequent.size] + moved / sigma
-        sigma = _next_sigma(together, apart, size)
-    found[own, 0], found[own, 1], found[own, 2] = travelled, gained, sigma
+        here[0] = offset[0]
+        _remember(copy, frequent, here, base)
+    else:
+        squares = _hear(known[(number - 1) % 2], 1.0 / sigma, per_offset, frequent, base, copy, here)
+        found[own, _TOGETHER] += squares[0]
+        found[own, _APART] += squares[1]
+    count, all_turns = np.int64(dealt[own, -1]), windows * turns
+    mine = dealt[own, count * number // all_turns : count * (number + 1) // all_turns]
+    way, gain = visit_rows(
+        rows, loss, y, s, v, scale * sigma, extra, False, inverse_smoothness, mine, alpha, copy, here
+    )
+    found[own, _WAY] += way
+    found[own, _GAINED] += gain
+    if (number + 1) % turns == 0:
+        found[own, _MOVED] = here[0] - base[frequent.size]
+    else:
+        _tell(copy, frequent, here, base, known[number % 2, own])
+
+
+@kernel
+def _columns(own: int, cuts: Any, w: Any, sigma: float, means: Any, found: Any) -> None:
+    """A thread's columns of the sum of all copies."""
+    copies, scratch, frequent, known = means
+    first, last = columns_of(own, cuts.size - 1, w.size)
+    _settle(known[2, own], frequent, first, last, w)
+    sums = _put_together(cuts, copies, 1.0 / sigma, w, first, last, scratch[own])
+    found[own, _COLUMNS_TOGETHER], found[own, _COLUMNS_APART] = sums
 
 
 # --- the frequent columns, and b + βω as one more -----------------------------------------------------------------------
@@ -272,13 +282,13 @@ def _deal(n: int, size: int, seed: Any) -> Any:
 
 
 @device
-def _own_visits(order: Any, owners: Any, own: int, dealt: Any) -> Any:
-    """Return those visits of `order` that are a thread's own; `dealt` is where they are put."""
+def _own_visits(order: Any, owners: Any, own: int, dealt: Any) -> int:
+    """Put down those visits of `order` that are a thread's own; return how many there are."""
     count = 0
     for k in range(order.size):
         dealt[count] = order[k]
         count += owners[order[k] >> _BLOCK] == own
-    return dealt[:count]
+    return count
 
 
 @device(reassociate=True)

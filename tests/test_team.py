@@ -252,11 +252,12 @@ def test_ctrl_c_while_threads_are_at_work(monkeypatch: pytest.MonkeyPatch) -> No
     """The point so far is returned, certified, and no thread is left behind."""
     monkeypatch.setattr("dualfree.solvers.newton.Newton.suits", staticmethod(lambda problem: False))
     problem = make_problem("squared_hinge", n=3000, d=40, form="csr64", lam=1e-9)
-    df.solve(problem, tol=0.0, max_epochs=20, random_state=0, n_threads=3)  # compile
-    pressed = threading.Timer(0.3, _thread.interrupt_main)
-    pressed.start()
-    result = df.solve(problem, tol=0.0, max_epochs=10**9, random_state=0, n_threads=3)
-    pressed.join()
+
+    def press(state: df.State) -> None:
+        if state.epoch > 3:
+            _thread.interrupt_main()
+
+    result = df.solve(problem, tol=0.0, max_epochs=500, random_state=0, n_threads=3, callback=press)
     assert result.status is df.Status.INTERRUPTED
     assert df.certify(problem, result.w, alpha=result.alpha).gap <= result.certificate.gap * (1 + 1e-6)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("dualfree-")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import threading
 import time
 from typing import Any
@@ -255,7 +254,7 @@ def test_ctrl_c_while_threads_are_at_work(monkeypatch: pytest.MonkeyPatch) -> No
 
     def press(state: df.State) -> None:
         if state.epoch > 3:
-            _thread.interrupt_main()
+            raise KeyboardInterrupt
 
     result = df.solve(problem, tol=0.0, max_epochs=500, random_state=0, n_threads=3, callback=press)
     assert result.status is df.Status.INTERRUPTED

@@ -34,6 +34,13 @@ def overlap(one: df.Result, other: df.Result) -> bool:
     return a.dual <= b.primal and b.dual <= a.primal
 
 
+def make_epochs(steps: Permutations, count: int) -> None:
+    for _ in range(count):
+        steps.begin_epoch()
+        steps.visit(steps.problem.n)
+        steps.end_epoch()
+
+
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("form", ["dense64", "csr32-int64"])
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared", "huber", "hinge"])
@@ -93,10 +100,7 @@ def test_the_intercept_does_not_overshoot(size: int) -> None:
     steps = Permutations(problem, rng)
     with team.Team(problem, size) as steps.team:
         steps.start(np.zeros(problem.n), 0.0)
-        for _ in range(12):
-            steps.begin_epoch()
-            steps.visit(problem.n)
-            steps.end_epoch()
+        make_epochs(steps, 12)
     assert steps.together is not None
     assert steps.together.frequent.size > 0
     w = problem.weights_of(steps.alpha)
@@ -298,10 +302,7 @@ def test_drift_bounds_the_distance_from_the_sum_with_threads() -> None:
     with Team(problem, 3) as solver.team:
         assert solver.team.size == 3
         solver.start(np.zeros(problem.n), 0.0)
-        for _ in range(30):
-            solver.begin_epoch()
-            solver.visit(problem.n)
-            solver.end_epoch()
+        make_epochs(solver, 30)
     assert solver.together is not None
     with mp.workdps(60):
         factor = 1 / (mp.mpf(problem.lam) * problem.n)

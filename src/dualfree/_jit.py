@@ -89,10 +89,8 @@ def _has_user_loss(sig: Any) -> bool:
     return "UserLoss(" in str(sig)
 
 
-def kernel(function: Callable[..., Any] | None = None, *, keep: bool = True) -> Any:
+def kernel(function: Callable[..., Any], *, keep: bool = True) -> Any:
     """Compile an entry point: no Python object inside, the GIL released, machine code cached on disk unless told otherwise."""
-    if function is None:
-        return functools.partial(kernel, keep=keep)
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
     if not keep:
         return dispatcher

@@ -81,7 +81,7 @@ def _pass(
 ) -> None:
     """α = s (y − X w) and a thread's total = Σ α_i x_i, `block` rows at a time; say the last four fields of `GapTerms`."""
     mine, out, part = own_rows(own, cuts), own_part(own, cuts, totals), own_part(own, cuts, scratch)
-    rows = _rows.rows_between(rows, mine.start, mine.stop)
+    rows = _rows.rows_between(rows, mine)
     y, s, v, alpha = y[mine], s[mine], v[mine], alpha[mine]
     z, stretch = np.empty(TOGETHER), np.empty(TOGETHER)
     rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0

@@ -231,7 +231,7 @@ def _gap_terms(
     """Say the fields of `GapTerms`."""
     wide_vectors()
     mine = own_rows(own, cuts)
-    rows = _rows.rows_between(rows, mine.start, mine.stop)
+    rows = _rows.rows_between(rows, mine)
     y, s, v, alpha, z = y[mine], s[mine], v[mine], alpha[mine], z[mine]
     total, rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     block = np.empty((_TERMS, _AT_A_TIME))
@@ -331,7 +331,7 @@ def _residual_rows(
 ) -> None:
     """Add (1/n) Σ κ_i x_i over a thread's rows to its total; say the fields of `ResidualTerms`."""
     mine, total = own_rows(own, cuts), own_part(own, cuts, totals)
-    rows = _rows.rows_between(rows, mine.start, mine.stop)
+    rows = _rows.rows_between(rows, mine)
     y, s, v, alpha, z = y[mine], s[mine], v[mine], alpha[mine], z[mine]
     error, size, spill = 0.0, 0.0, 0.0
     for i in range(z.size):

@@ -46,8 +46,8 @@ def row_count(rows: Rows) -> int:
     raise NotImplementedError("compiled code only")
 
 
-def rows_between(rows: Rows, first: int, last: int) -> Rows:
-    """Return the view of the rows first ≤ i < last."""
+def rows_between(rows: Rows, which: slice) -> Rows:
+    """Return the view of consecutive rows."""
     raise NotImplementedError("compiled code only")
 
 
@@ -99,12 +99,12 @@ def _row_count(rows: Any) -> Any:
 
 
 @overload(rows_between, strict=False, jit_options=_PLAIN)
-def _rows_between(rows: Any, first: Any, last: Any) -> Any:
+def _rows_between(rows: Any, which: Any) -> Any:
     if is_dense(rows):
-        return lambda rows, first, last: (rows[0][first:last],)
+        return lambda rows, which: (rows[0][which],)
     if _is_ones(rows):
-        return lambda rows, first, last: (rows[0], rows[1][first : last + 1])
-    return lambda rows, first, last: (rows[0], rows[1], rows[2][first : last + 1])
+        return lambda rows, which: (rows[0], rows[1][which.start : which.stop + 1])
+    return lambda rows, which: (rows[0], rows[1], rows[2][which.start : which.stop + 1])
 
 
 @overload(row_length, strict=False, jit_options=_PLAIN)

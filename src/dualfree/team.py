@@ -176,23 +176,23 @@ def _add_columns(own: int, cuts: Any, totals: Any, out: Any) -> None:
 
 @kernel
 def _margins(own: int, cuts: Any, rows: Any, w: Any, z: Any) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    _rows.margins_into(_rows.rows_between(rows, first, last), w, z[first:last])
+    mine = own_rows(own, cuts)
+    _rows.margins_into(_rows.rows_between(rows, mine), w, z[mine])
 
 
 @kernel
 def _sum_rows(own: int, cuts: Any, rows: Any, factors: Any, block: int, totals: Any, scratch: Any) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    part = _rows.rows_between(rows, first, last)
-    _rows.weighted_sum_into(part, factors[first:last], block, own_part(own, cuts, totals), own_part(own, cuts, scratch))
+    mine = own_rows(own, cuts)
+    part = _rows.rows_between(rows, mine)
+    _rows.weighted_sum_into(part, factors[mine], block, own_part(own, cuts, totals), own_part(own, cuts, scratch))
 
 
 @kernel
 def _margins_and_sum(
     own: int, cuts: Any, rows: Any, w: Any, factors: Any, block: int, z: Any, totals: Any, scratch: Any
 ) -> None:
-    first, last = cuts[own], cuts[own + 1]
-    part = _rows.rows_between(rows, first, last)
+    mine = own_rows(own, cuts)
+    part = _rows.rows_between(rows, mine)
     _rows.margins_and_sum_into(
-        part, w, factors[first:last], block, z[first:last], own_part(own, cuts, totals), own_part(own, cuts, scratch)
+        part, w, factors[mine], block, z[mine], own_part(own, cuts, totals), own_part(own, cuts, scratch)
     )

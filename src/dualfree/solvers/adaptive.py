@@ -101,7 +101,7 @@ def _scan(
     wide_vectors()
     slopes, curvatures = np.empty(AT_A_TIME), np.empty(AT_A_TIME)
     mine = own_rows(own, cuts)
-    rows = _rows.rows_between(rows, mine.start, mine.stop)
+    rows = _rows.rows_between(rows, mine)
     y, s, c, alpha, shares = y[mine], s[mine], c[mine], alpha[mine], shares[mine]
     total = 0.0
     for first in range(0, y.size, AT_A_TIME):

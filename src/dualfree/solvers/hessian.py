@@ -104,7 +104,7 @@ def derivatives(team: Team, margins: Array, b: float, out: Array, with_hessian: 
         team.add_up(gradients, gradients[0])
         _add_up_matrices(team, totals)
         return gradients[0], totals[0]
-    team.run(_gradient, problem.rows, loss, margins, b, y, s, problem.fit_intercept, out, gradients)
+    team.run(gradient_and_curvatures, problem.rows, loss, margins, b, y, s, problem.fit_intercept, out, gradients)
     team.add_up(gradients, gradients[0])
     return gradients[0], curvature_sum(team, out) if with_hessian else np.empty(0)
 
@@ -120,7 +120,7 @@ def curvature_sum(team: Team, curvatures: Array) -> Array:
         per_block = max(1, _BLOCK_BYTES // (8 * problem.d), problem.d // 2)
         team.run(_blocks, problem.rows, curvatures, problem.d, per_block, dsyrk_address(), totals)
     else:
-        team.run(_pairs, problem.rows, curvatures, problem.d, totals)
+        team.run(pairs, problem.rows, curvatures, problem.d, totals)
     _add_up_matrices(team, totals)
     return np.asarray(totals[0])
 
@@ -277,7 +277,7 @@ def slopes_to_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) 
 
 
 @kernel
-def _gradient(
+def gradient_and_curvatures(
     own: int,
     cuts: Any,
     rows: Any,
@@ -290,9 +290,10 @@ def _gradient(
     out: Any,
     gradients: Any,
 ) -> None:
+    """A thread's gradient += Σ s φ' x, and out = s φ''."""
     wide_vectors()
     mine, gradient = own_rows(own, cuts), own_part(own, cuts, gradients)
-    rows = _rows.rows_between(rows, mine.start, mine.stop)
+    rows = _rows.rows_between(rows, mine)
     z, y, s, out = z[mine], y[mine], s[mine], out[mine]
     sums = gradient[:-1] if intercept else gradient
     curvatures = np.empty(AT_A_TIME)
@@ -382,8 +383,9 @@ def _add_curvatures(tile: Any, curvatures: Any, plain: bool, roots: Any, total: 
 
 @kernel
 def _blocks(own: int, cuts: Any, rows: Any, curvatures: Any, d: int, per_block: int, dsyrk: int, totals: Any) -> None:
+    """A thread's total += Σ c_i x_i x_iᵀ by BLAS, a block of rows that stays in the cache at a time."""
     mine, total = own_rows(own, cuts), own_part(own, cuts, totals)
-    rows, curvatures = _rows.rows_between(rows, mine.start, mine.stop), curvatures[mine]
+    rows, curvatures = _rows.rows_between(rows, mine), curvatures[mine]
     n = curvatures.size
     block = np.empty((min(per_block, n), d))
     for first in range(0, n, per_block):
@@ -415,35 +417,30 @@ def _scaled_rows(rows: Any, curvatures: Any, first: int, count: int, block: Any)
 
 
 @kernel
-def _pairs(own: int, cuts: Any, rows: Any, curvatures: Any, d: int, totals: Any) -> None:
-    mine, total = own_rows(own, cuts), own_part(own, cuts, totals)
-    rows, curvatures = _rows.rows_between(rows, mine.start, mine.stop), curvatures[mine]
-    add_outer_products(rows, curvatures, total)
-    _add_intercept(rows, curvatures, d, total)
-
-
-@kernel
-def add_outer_products(rows: Any, curvatures: Any, hessian: Any) -> None:
-    """hessian += Σ curvature_i x_i x_iᵀ, upper triangle: row j of x_i adds x_ij x_i to row j of the matrix.
+def pairs(own: int, cuts: Any, rows: Any, curvatures: Any, d: int, totals: Any) -> None:
+    """A thread's total += Σ c_i x_i x_iᵀ, upper triangle: row j of x_i adds x_ij x_i to row j of the matrix.
 
     The indices of a row are sorted, so that only the entries from j on are needed.
     """
+    mine, total = own_rows(own, cuts), own_part(own, cuts, totals)
+    rows, curvatures = _rows.rows_between(rows, mine), curvatures[mine]
     for i in range(curvatures.size):
         if curvatures[i] > 0.0:
-            _rows.row_outer_add(rows, i, curvatures[i], hessian)
+            _rows.row_outer_add(rows, i, curvatures[i], total)
+    _add_intercept(rows, curvatures, d, total)
 
 
 @kernel
 def _product(
     own: int, cuts: Any, rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, totals: Any
 ) -> None:
-    """(1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
+    """A thread's total = (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
     out = own_part(own, cuts, totals)
     out[:] = 0.0
     constant = vector[-1] if intercept else 0.0
     total = 0.0
     mine = own_rows(own, cuts)
-    rows, curvatures = _rows.rows_between(rows, mine.start, mine.stop), curvatures[mine]
+    rows, curvatures = _rows.rows_between(rows, mine), curvatures[mine]
     for i in range(curvatures.size):
         if curvatures[i] > 0.0:
             factor = curvatures[i] / n * (_rows.row_dot(rows, i, vector) + constant)
@@ -455,11 +452,12 @@ def _product(
 
 @kernel
 def _squares(own: int, cuts: Any, rows: Any, curvatures: Any, intercept: bool, n: int, totals: Any) -> None:
+    """A thread's total = (1/n) Σ curvature_i x_i², entry by entry."""
     out = own_part(own, cuts, totals)
     out[:] = 0.0
     total = 0.0
     mine = own_rows(own, cuts)
-    rows, curvatures = _rows.rows_between(rows, mine.start, mine.stop), curvatures[mine]
+    rows, curvatures = _rows.rows_between(rows, mine), curvatures[mine]
     for i in range(curvatures.size):
         if curvatures[i] > 0.0:
             _rows.row_add_squares(rows, i, curvatures[i] / n, out)

@@ -160,7 +160,7 @@ def _times(own: int, cuts: Any, rows: Any, s: Any, vector: Any, along: Any, tota
     total = own_part(own, cuts, totals)
     total[:] = 0.0
     mine = own_rows(own, cuts)
-    rows, s, along = _rows.rows_between(rows, mine.start, mine.stop), s[mine], along[mine]
+    rows, s, along = _rows.rows_between(rows, mine), s[mine], along[mine]
     for i in range(s.size):
         along[i] = _rows.row_dot(rows, i, vector)
         if s[i] > 0.0:

@@ -13,12 +13,11 @@ from numba.extending import overload
 
 from .. import rows as _rows
 from .._jit import device, kernel
-from ..losses.calls import loss_slopes
 from ..problem import Problem
 from ..team import SAID
 from ..vector_math import dot
 from . import hessian as hessians
-from .hessian import add_outer_products, add_rows, narrow_derivatives, regularise, slopes_to_curvatures, substitute
+from .hessian import gradient_and_curvatures, narrow_derivatives, pairs, regularise, substitute
 from .line_search import LINE_STEPS, move_along, next_length, slope_along
 
 _MOST_COLUMNS = 128  # a factorisation of more is better left to LAPACK
@@ -53,9 +52,10 @@ def newton_direction(
     `plain` says that every s φ'' is 1.
     """
     n, d, size = y.size, w.size, gradient.size
-    hessian = np.zeros((size, size))
+    hessians, all_rows = np.zeros((1, size, size)), np.array([0, n])
+    hessian = hessians[0]
     gradient[:] = 0.0
-    _derivatives(rows, size > d, loss, z, b, y, s, plain, out, gradient, hessian)
+    _derivatives(rows, d, all_rows, loss, z, b, y, s, plain, out, gradient.reshape(1, size), hessians)
     gradient /= n
     gradient[:d] += lam * w
     regularise(hessian, n, d, lam)
@@ -105,31 +105,23 @@ def step_along(
     return t, here, said[0, 0], said[0, 1]
 
 
-def _derivatives(rows: Any, intercept: bool, *given: Any) -> None:
+def _derivatives(rows: Any, d: int, all_rows: Any, *given: Any) -> None:
     """As `hessian.derivatives`, added to what is there; `out` is left with s φ''."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(_derivatives, strict=False, jit_options={"error_model": "numpy", "nogil": True})
-def _derivatives_overload(rows: Any, intercept: Any, *given: Any) -> Any:
+def _derivatives_overload(rows: Any, d: Any, all_rows: Any, *given: Any) -> Any:
     if _rows.is_dense(rows):
-        return lambda rows, intercept, *given: _narrow_derivatives(rows[0], *given)
-    return lambda rows, intercept, *given: _sparse_derivatives(rows, intercept, *given)
-
-
-@device
-def _narrow_derivatives(
-    X: Any, loss: Any, z: Any, b: float, y: Any, s: Any, plain: bool, out: Any, gradient: Any, hessian: Any
-) -> None:
-    all_rows, size = np.array([0, y.size]), gradient.size
-    alone = (gradient.reshape(1, size), hessian.reshape(1, size, size))
-    narrow_derivatives(0, all_rows, X, loss, z, b, y, s, plain, out, alone[0], alone[1])
+        return lambda rows, d, all_rows, *given: narrow_derivatives(0, all_rows, rows[0], *given)
+    return lambda rows, d, all_rows, *given: _sparse_derivatives(rows, d, all_rows, *given)
 
 
 @device
 def _sparse_derivatives(
     rows: Any,
-    intercept: bool,
+    d: int,
+    all_rows: Any,
     loss: Any,
     z: Any,
     b: float,
@@ -137,18 +129,11 @@ def _sparse_derivatives(
     s: Any,
     plain: bool,
     out: Any,
-    gradient: Any,
-    hessian: Any,
+    gradients: Any,
+    hessians: Any,
 ) -> None:
-    loss_slopes(loss, z, b, y, s, out)
-    add_rows(rows, out, gradient)
-    if intercept:
-        gradient[-1] += out.sum()
-    slopes_to_curvatures(loss, z, b, y, s, out)
-    add_outer_products(rows, out, hessian)
-    if intercept:
-        add_rows(rows, out, hessian[:, -1])
-        hessian[-1, -1] += out.sum()
+    gradient_and_curvatures(0, all_rows, rows, loss, z, b, y, s, gradients.shape[1] > d, out, gradients)
+    pairs(0, all_rows, rows, out, d, hessians)
 
 
 @device

@@ -17,9 +17,9 @@ from problems import SMOOTH, make_problem
 import dualfree as df
 from dualfree.losses import builtin
 from dualfree.row_sums import residuals_at_zero
-from dualfree.sampling.permutation import shuffle
+from dualfree.sampling.permutation import shuffle, shuffle_runs
 from dualfree.solvers import auto, hessian, line_search, newton
-from dualfree.solvers.adaptive import Adaptive, _share_out
+from dualfree.solvers.adaptive import Adaptive, _in_rounds, _share_out
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
 from dualfree.solvers.conjugate_gradients import ConjugateGradients
@@ -233,7 +233,7 @@ def test_half_of_the_shares_are_what_the_lemma_says() -> None:
     counts = np.zeros(200)
     order = np.empty(200, dtype=np.int32)
     for _ in range(2000):
-        filled = _share_out(shares, rng.random(), order)
+        filled = _share_out(shares, np.arange(shares.size), rng.random(), order)
         assert 199 <= filled <= 200
         counts += np.bincount(order[:filled], minlength=200)
     assert np.all(counts[shares == 0] == 0)
@@ -241,12 +241,12 @@ def test_half_of_the_shares_are_what_the_lemma_says() -> None:
     assert np.allclose(counts / 2000, 100 * shares / shares.sum() + 100 * alike, atol=0.05)
     uneven = np.full(200, 1e-3)
     uneven[3] = 1000.0
-    filled = _share_out(uneven, 0.5, order)
+    filled = _share_out(uneven, np.arange(200), 0.5, order)
     assert 35 <= (order[:filled] == 3).sum() <= 60  # the rest, which it may not have, is shared out again
     alone = np.zeros(200)
     alone[3] = 1.0
-    assert _share_out(alone, 0.5, order) == 200
-    assert _share_out(np.zeros(200), 0.5, order) == 0
+    assert _share_out(alone, np.arange(200), 0.5, order) == 200
+    assert _share_out(np.zeros(200), np.arange(200), 0.5, order) == 0
 
 
 def test_permutations_are_fair() -> None:
@@ -263,6 +263,75 @@ def test_permutations_are_fair() -> None:
     for order in same:
         shuffle(order, np.random.default_rng(7))
     assert np.array_equal(*same)
+
+
+def test_runs_are_neighbours_and_all_there() -> None:
+    """Neighbours stay together but where a run ends, which is elsewhere each time; nothing is lost or twice."""
+    rng = np.random.default_rng(0)
+    for size in (1, 2, 3, 4, 5, 8, 201):
+        for length in (1, 3, 4):
+            order = np.full(size, -1, dtype=np.int32)
+            together = np.zeros(size)
+            for _ in range(200):
+                shuffle_runs(10 * np.arange(size), order, length, rng)
+                assert np.array_equal(np.sort(order), 10 * np.arange(size))
+                together[order[:-1][np.diff(order) == 10] // 10] += 1
+            if size == 201 and length == 4:
+                assert together[:-1].min() > 0.6 * 200  # three of four, and by chance
+                assert together[:-1].max() < 0.9 * 200
+    places = np.zeros(201)
+    for _ in range(10_000):
+        order = np.empty(201, dtype=np.int32)
+        shuffle_runs(np.arange(201), order, 4, rng)
+        places[order] += np.arange(201)
+    assert np.allclose(places / 10_000, 100.0, atol=4.5 * 58.0 / 100.0)  # 58 is the standard deviation of a place
+
+
+def test_visits_of_one_row_are_in_different_rounds() -> None:
+    visits = np.array([2, 2, 2, 3, 7, 7, 9], dtype=np.int32)
+    assert _in_rounds(visits).tolist() == [2, 3, 7, 9, 2, 7, 2]
+    many = np.repeat(np.arange(3), [100, 1, 60])
+    assert np.array_equal(np.sort(_in_rounds(many)), many)
+    assert _in_rounds(visits[:0]).size == 0
+
+
+def test_scans_of_a_part_notice_what_comes_back() -> None:
+    """Most rows of a squared hinge stay at zero; those that do not are found by the next scan of all, some epochs later."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 12))
+    problem = df.Problem(X, X @ rng.normal(size=12) + 0.3 * rng.normal(size=4000) > 0, "squared_hinge", 1e-4)
+    steps = Adaptive(problem, rng)
+    steps.start(np.zeros(4000), 0.0)
+
+    def epochs(count: int) -> list[float]:
+        scanned = []
+        for _ in range(count):
+            steps.begin_epoch()
+            steps.visit(problem.n)
+            before = steps.rows_touched
+            steps.end_epoch()
+            scanned.append(steps.rows_touched - before)
+        return scanned
+
+    scanned = epochs(30)
+    short = [rows for rows in scanned if rows < problem.n]
+    assert len(short) > 15
+    assert max(short) <= 0.5 * problem.n
+    assert 0.0 < steps.part_of_scans < 0.5
+    outside = np.flatnonzero((steps.shares == 0.0) & (steps.alpha == 0.0))[:200]
+    assert outside.size == 200
+    moved = steps.alpha.copy()
+    moved[outside] = problem.y[outside]
+    short_scans = steps.short_scans
+    assert short_scans > 0
+    steps.alpha[:] = moved
+    steps.renew(problem.weights_of(moved), problem.sum_error)
+    epochs(short_scans + 1)
+    epochs(15)
+    assert df.certify(problem, steps.w, 0.0, steps.alpha).relative_gap < 1e-3
+    steps.target = np.inf  # a scan that says that the target is met is not believed for long
+    steps.short_scans_left = 5
+    assert epochs(2)[1] == problem.n
 
 
 # --- arithmetic -----------------------------------------------------------------------------------------------------

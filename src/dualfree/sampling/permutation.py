@@ -25,6 +25,21 @@ def shuffle(order: Array, rng: np.random.Generator) -> None:
     _shuffle(order, np.uint64(rng.integers(2**64, dtype=np.uint64)))
 
 
+def shuffle_runs(source: Array, order: Array, length: int, rng: np.random.Generator) -> None:
+    """Fill `order` with the items of `source`, so many neighbours at a time; where the first run ends is random, too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualfree.sampling.permutation import shuffle_runs
+    >>> order = np.empty(6, dtype=np.int64)
+    >>> shuffle_runs(np.arange(6), order, 2, np.random.default_rng(0))
+    >>> sorted(order.tolist()), int((np.diff(order) == 1).sum()) >= 2
+    ([0, 1, 2, 3, 4, 5], True)
+    """
+    _shuffle_runs(source, order, length, np.uint64(rng.integers(2**64, dtype=np.uint64)))
+
+
 @device
 def mixed(state: Any) -> Any:
     """SplitMix64's output function (Steele, Lea and Flood 2014)."""
@@ -45,3 +60,16 @@ def _shuffle(order: Any, seed: Any) -> None:
         else:
             other = np.int64(bits % np.uint64(last + 1))
         order[last], order[other] = order[other], order[last]
+
+
+@kernel
+def _shuffle_runs(source: Any, order: Any, length: int, seed: Any) -> None:
+    runs = np.arange(source.size // length + 2)
+    _shuffle(runs, seed)
+    before = np.int64(mixed(~seed) % np.uint64(length))
+    filled = 0
+    for k in runs:
+        first = k * length - before
+        for i in range(max(first, 0), min(first + length, source.size)):
+            order[filled] = source[i]
+            filled += 1

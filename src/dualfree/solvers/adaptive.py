@@ -5,6 +5,9 @@ whose visits are in random order and wait for one another. So each epoch ends wi
 often each row is visited in the next epoch, it says about how large the gap is, and rows whose residual is zero
 (most of them, with the squared hinge) are not visited at all.
 
+Where those are many, they mostly stay at zero, and a scan of all rows is in vain for them. When it finds hardly anything new
+among them, the next scans leave them out: one, then three, then seven, until one of all rows finds something.
+
 Each epoch has n visits. Half of them are shared out in proportion to c_i|κ_i|, half are the same for all rows whose residual is
 not zero: by the lemma alone rows that are nearly solved wait until they are not, and where most rows matter a plain
 permutation would be faster. A row gets at most 40 visits; more of the same row in one epoch are wasted. Shares are rounded to
@@ -19,18 +22,20 @@ import numpy as np
 
 from .. import rows as _rows
 from .._checks import Array
-from .._jit import kernel
+from .._jit import device, kernel
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from ..sampling.adaptive import lemma_scales
-from ..sampling.permutation import shuffle
-from ..team import own_rows
+from ..sampling.permutation import shuffle, shuffle_runs
 from ..vector_math import AT_A_TIME, wide_vectors
 from .base import RandomNumbers
-from .exact_steps import ExactSteps
+from .exact_steps import ExactSteps, run_length
 from .line_search import misfit
 
-_MOST = 40.0
+_MOST, _ROUNDS = 40.0, 40
+# Scans of a part of the rows: at most so many in a row, if that part is at most so large, and the others' part of all shares
+# was at most so large when it was looked at last.
+_MOST_SHORT, _LARGE_PART, _HARDLY = 7, 0.5, 0.02
 
 
 class Adaptive(ExactSteps):
@@ -42,8 +47,11 @@ class Adaptive(ExactSteps):
     def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
         _, self.c = lemma_scales(problem, self.extra)
-        self.shares = np.empty(problem.n)
-        self.order = np.empty(problem.n, dtype=np.int32 if problem.n < 2**31 else np.int64)
+        self.shares = np.zeros(problem.n)
+        self.everyone = np.arange(problem.n, dtype=np.int32 if problem.n < 2**31 else np.int64)
+        self.order, self.sharing = np.empty_like(self.everyone), self.everyone
+        self.length = run_length(problem)
+        self.short_scans = self.short_scans_left = 0
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin with a scan."""
@@ -56,19 +64,46 @@ class Adaptive(ExactSteps):
         self._scan()
 
     def _scan(self) -> None:
+        """Scan the rows that matter, or all: from time to time, and after a short scan has said that the target is met."""
+        problem = self.problem
+        if self.short_scans_left > 0:
+            self.gap_estimate = self._scan_rows(self.sharing)[0] / problem.n
+            self.short_scans_left = self.short_scans_left - 1 if self.gap_estimate > self.target else 0
+            return
+        total, shares, new = self._scan_rows(self.everyone)
+        self.gap_estimate = total / problem.n
+        sharing = _with_share(self.shares, self.everyone)
+        few = sharing.size <= _LARGE_PART * problem.n
+        self.sharing = sharing if few else self.everyone
+        quiet = few and new <= _HARDLY * shares
+        self.short_scans = min(2 * self.short_scans + 1, _MOST_SHORT) if quiet else 0
+        self.short_scans_left = self.short_scans
+
+    def _scan_rows(self, which: Array) -> tuple[float, float, float]:
+        """Return about Σ FY_i of some rows, the sum of their shares, and of those that had none before."""
         problem = self.problem
         point = (self.w, float(self.offset[0]), self.c, self.alpha, self.shares)
         targets = (problem.loss.compiled, problem.y, problem.sample_weight)
-        total = float(self.team.say(_scan, problem.rows, *targets, *point)[0])
-        self.gap_estimate = total / problem.n
-        self.rows_touched += problem.n
+        said = self.team.say(_scan, which, problem.rows, *targets, *point)
+        self.rows_touched += which.size
+        return float(said[0]), float(said[1]), float(said[2])
+
+    @property
+    def part_of_scans(self) -> float:
+        """What part of the rows that are touched, as things are, scans touch."""
+        scanned = (self.problem.n + self.short_scans * self.sharing.size) / (1 + self.short_scans)
+        return scanned / (scanned + self.problem.n)
 
     def begin_epoch(self) -> None:
         """Share out n visits."""
         super().begin_epoch()
-        self.filled = _share_out(self.shares, self.rng.random(), self.order)
-        shuffle(self.order[: self.filled], self.rng)
+        self.filled = _share_out(self.shares, self.sharing, self.rng.random(), self.order)
         self.position = 0
+        order = self.order[: self.filled]
+        if self.length > 1:
+            shuffle_runs(_in_rounds(order), order, self.length, self.rng)
+        else:
+            shuffle(order, self.rng)
 
     def visit(self, count: int) -> None:
         """Make `count` updates."""
@@ -87,6 +122,7 @@ def _scan(
     own: int,
     cuts: Any,
     said: Any,
+    which: Any,
     rows: Any,
     loss: Any,
     y: Any,
@@ -97,53 +133,74 @@ def _scan(
     alpha: Any,
     shares: Any,
 ) -> None:
-    """shares_i = c_i |κ_i|; say about Σ FY_i."""
+    """shares_i = c_i |κ_i| of rows `which`; say about Σ FY_i, the sum of shares, and that of rows which had none."""
     wide_vectors()
-    slopes, curvatures = np.empty(AT_A_TIME), np.empty(AT_A_TIME)
-    mine = own_rows(own, cuts)
-    rows = _rows.rows_between(rows, mine)
-    y, s, c, alpha, shares = y[mine], s[mine], c[mine], alpha[mine], shares[mine]
-    total = 0.0
-    for first in range(0, y.size, AT_A_TIME):
-        last = min(first + AT_A_TIME, y.size)
-        size = last - first
-        z = shares[first:last]
+    z, targets, weights, dual, slopes, curvatures = np.empty((6, AT_A_TIME))
+    begin, end = _own_places(own, cuts, which)
+    total, all_shares, new = 0.0, 0.0, 0.0
+    for first in range(begin, end, AT_A_TIME):
+        size = min(AT_A_TIME, end - first)
         for k in range(size):
-            z[k] = _rows.row_dot(rows, first + k, w)
-        loss_slopes(loss, z, b, y[first:last], s[first:last], slopes[:size])
-        loss_curvatures(loss, z, b, y[first:last], s[first:last], slopes[:size], curvatures[:size])
-        here, flat = misfit(slopes[:size], curvatures[:size], alpha[first:last])
+            i = which[first + k]
+            z[k] = _rows.row_dot(rows, i, w)
+            targets[k], weights[k], dual[k] = y[i], s[i], alpha[i]
+        loss_slopes(loss, z[:size], b, targets[:size], weights[:size], slopes[:size])
+        loss_curvatures(loss, z[:size], b, targets[:size], weights[:size], slopes[:size], curvatures[:size])
+        here, flat = misfit(slopes[:size], curvatures[:size], dual[:size])
         total += here
         for k in range(size if flat else 0):
-            i = first + k
-            if curvatures[k] == 0.0 and s[i] > 0.0 and slopes[k] + alpha[i] != 0.0:
-                total += s[i] * loss_fenchel_young(loss, z[k] + b, y[i], alpha[i] / s[i])[0]
+            if curvatures[k] == 0.0 and weights[k] > 0.0 and slopes[k] + dual[k] != 0.0:
+                total += weights[k] * loss_fenchel_young(loss, z[k] + b, targets[k], dual[k] / weights[k])[0]
         for k in range(size):
-            z[k] = c[first + k] * abs(slopes[k] + alpha[first + k])
-    said[own, 0] = total
+            i = which[first + k]
+            share = c[i] * abs(slopes[k] + dual[k])
+            all_shares += share
+            new += share if shares[i] == 0.0 else 0.0
+            shares[i] = share
+    said[own, 0], said[own, 1], said[own, 2] = total, all_shares, new
+
+
+@device
+def _own_places(own: int, cuts: Any, which: Any) -> tuple[int, int]:
+    """A thread's part of a list of rows: its own rows, if that are all; else one that is as long as the others'."""
+    size = cuts.size - 1
+    if which.size == cuts[size]:
+        return cuts[own], cuts[own + 1]
+    return which.size * own // size, which.size * (own + 1) // size
 
 
 @kernel
-def _share_out(shares: Any, offset: float, order: Any) -> int:
-    """Fill `order` with about n visits, row by row; return how many there are.
+def _with_share(shares: Any, everyone: Any) -> Any:
+    """Return the rows that have a share."""
+    which = np.empty_like(everyone)
+    found = 0
+    for i in range(shares.size):
+        which[found] = i
+        found += shares[i] > 0.0
+    return which[:found]
+
+
+@kernel
+def _share_out(shares: Any, sharing: Any, offset: float, order: Any) -> int:
+    """Fill `order` with about n visits, row by row; return how many there are. No other rows than `sharing` have shares.
 
     Half of them go to all rows alike that have a share.
     """
     n = shares.size
-    total, sharing = 0.0, 0
-    for i in range(n):
+    total, count = 0.0, 0
+    for i in sharing:
         total += shares[i]
-        sharing += shares[i] > 0.0
+        count += shares[i] > 0.0
     if total == 0.0:
         return 0
-    alike, most = total / sharing, 2.0 * _MOST * total / n
+    alike, most = total / count, 2.0 * _MOST * total / n
     given = 0.0
-    for i in range(n):
+    for i in sharing:
         if shares[i] > 0.0:
             given += min(most, shares[i] + alike)
     per_share = n / given
     mark, filled = offset, 0
-    for i in range(n):
+    for i in sharing:
         if shares[i] > 0.0:
             mark += per_share * min(most, shares[i] + alike)
         while mark >= 1.0 and filled < n:
@@ -151,3 +208,25 @@ def _share_out(shares: Any, offset: float, order: Any) -> int:
             filled += 1
             mark -= 1.0
     return filled
+
+
+@kernel
+def _in_rounds(visits: Any) -> Any:
+    """Return sorted visits in another order: first each row's first one, then second ones, and so on.
+
+    So neighbours are different rows, near each other in memory.
+    """
+    begins = np.zeros(_ROUNDS + 1, dtype=np.int64)
+    turn = 0
+    for k in range(visits.size):
+        turn = turn + 1 if k > 0 and visits[k] == visits[k - 1] else 0
+        begins[min(turn, _ROUNDS - 1) + 1] += 1
+    for k in range(_ROUNDS):
+        begins[k + 1] += begins[k]
+    ordered = np.empty_like(visits)
+    for k in range(visits.size):
+        turn = turn + 1 if k > 0 and visits[k] == visits[k - 1] else 0
+        place = min(turn, _ROUNDS - 1)
+        ordered[begins[place]] = visits[k]
+        begins[place] += 1
+    return ordered

@@ -404,9 +404,8 @@ class Auto(Solver):
         return self.spent_looking + (0.0 if self.trial is None else self.trial.spent)
 
     def _cost_of(self, passes: float) -> float:
-        if isinstance(self.active, Adaptive):  # half of its passes are scans
-            return 0.5 * passes * (self._epoch_cost() + self._scan_cost())
-        return passes * self._epoch_cost()
+        scans = self.active.part_of_scans if isinstance(self.active, Adaptive) else 0.0
+        return passes * ((1.0 - scans) * self._epoch_cost() + scans * self._scan_cost())
 
     def _epoch_cost(self) -> float:
         problem = self.problem

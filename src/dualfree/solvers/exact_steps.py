@@ -11,11 +11,14 @@ import numpy as np
 
 from .._checks import Array
 from .._jit import kernel
+from ..problem import Problem
 from .base import Solver
 from .together import Together
 from .visits import visit_rows
 
 _EPS = 2.0**-52
+# Rows of a run, and columns above which sparse rows come in runs.
+_RUN, _MANY_COLUMNS = 4, 2048
 
 
 class ExactSteps(Solver):
@@ -82,6 +85,15 @@ class ExactSteps(Solver):
         self.farthest += travelled * (1 + visits * _EPS)
         if drift is not None:
             self.drift = drift + _EPS * (8.0 * travelled + 2.0 * additions * self.farthest)
+
+
+def run_length(problem: Problem) -> int:
+    """How many neighbours are visited one after the other: several where rows have few columns in common.
+
+    Memory gives the next row sooner than any other. But rows that have much to do with one another are better not always
+    neighbours.
+    """
+    return _RUN if not problem.is_dense and problem.d > _MANY_COLUMNS else 1
 
 
 @kernel

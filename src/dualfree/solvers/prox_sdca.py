@@ -10,9 +10,9 @@ import numpy as np
 
 from .._checks import one_of
 from ..problem import Problem
-from ..sampling.permutation import shuffle
+from ..sampling.permutation import shuffle, shuffle_runs
 from .base import RandomNumbers
-from .exact_steps import ExactSteps
+from .exact_steps import ExactSteps, run_length
 
 
 class ProxSdca(ExactSteps):
@@ -32,7 +32,10 @@ class ProxSdca(ExactSteps):
         super().begin_epoch()
         self.position = 0
         if self.order == "permutation":
-            shuffle(self.permutation, self.rng)
+            self._shuffle()
+
+    def _shuffle(self) -> None:
+        shuffle(self.permutation, self.rng)
 
     def visit(self, count: int) -> None:
         """Make `count` updates."""
@@ -45,6 +48,18 @@ class ProxSdca(ExactSteps):
 
 
 class Permutations(ProxSdca):
-    """Prox-SDCA for `auto`: steps may be a little short of exact where that saves time."""
+    """Prox-SDCA for `auto`: steps may be a little short of exact, and rows come in short runs, where that saves time."""
 
     exactly = False
+
+    def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
+        super().__init__(problem, rng)
+        self.length = run_length(problem)
+        if self.length > 1:
+            self.everyone = self.permutation.copy()
+
+    def _shuffle(self) -> None:
+        if self.length > 1:
+            shuffle_runs(self.everyone, self.permutation, self.length, self.rng)
+        else:
+            super()._shuffle()

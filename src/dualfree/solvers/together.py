@@ -52,7 +52,7 @@ class Together:
         self.scratch = np.empty((size, _COLUMNS))
         self.frequent = _frequent_columns(problem)
         self.known = np.empty((3, size, _padded(self.frequent.size + 1)))
-        self.sigma = float(size)
+        self.sigma, self.measured = float(size), False
 
     def visit(
         self, data: Any, order: Array, seed: Any, alpha: Array, w: Array, offset: Array
@@ -65,7 +65,7 @@ class Together:
         each = order.size // size
         windows = max(1, min(_SHORT_WINDOWS if w.size <= _FREQUENT else _WINDOWS, each // _LEAST_VISITS))
         turns = max(1, min(_TURNS, each // windows // _LEAST_TURN)) if self.frequent.size else 1
-        visits = (order, _deal(alpha.size, size, seed), self._dealt(order), windows, turns)
+        visits = (order, _deal(alpha.size, size, seed), self._dealt(order), windows, turns, not self.measured)
         means = (self.copies, self.scratch, self.frequent, self.known)
         found = np.zeros((size, SAID))
         point = (alpha, w, offset)
@@ -75,6 +75,7 @@ class Together:
         if failed:  # no error leaves a thread; what failed, a user's loss perhaps, tells it again
             visit_rows(*data, False, self.inverse_smoothness, order, alpha, w, offset)
             raise MemoryError("A thread had not enough memory.")
+        self.measured = True
         way, gained = (float(found[:, k].sum()) for k in (_WAY, _GAINED))
         return windows * turns, way, gained
 
@@ -127,18 +128,18 @@ def _visit(
     orders: Any, cuts: Any, data: Any, visits: Any, point: Any, sigma: float, means: Any, found: Any
 ) -> tuple[int, float]:
     """What the caller does: share out turns, and at the end of each window the columns. Return whether one failed, and σ'."""
-    _, _, _, windows, turns = visits
+    _, _, _, windows, turns, first = visits
     _, w, offset = point
     _, _, frequent, known = means
     extra, size = data[6], cuts.size - 1
     per_offset = 1.0 / extra if extra > 0.0 else 0.0  # the square of ω's change for that of βω's
     for number in range(windows * turns):
-        if number % turns == 0:
+        if _begins_window(number, turns, first):
             found[:, _TOGETHER] = found[:, _APART] = 0.0
         how = (number, sigma, per_offset)
         if share_out(orders, _turn, (cuts, data, visits, point, how, means, found)):
             return 1, sigma
-        if (number + 1) % turns != 0:
+        if not _begins_window(number + 1, turns, first):
             continue
         if share_out(orders, _columns, (cuts, w, sigma, means, found)):
             return 1, sigma
@@ -161,14 +162,14 @@ def _turn(own: int, cuts: Any, data: Any, visits: Any, point: Any, how: Any, mea
     to what a slower one has yet to read.
     """
     rows, loss, y, s, v, scale, extra, inverse_smoothness = data
-    order, owners, dealt, windows, turns = visits
+    order, owners, dealt, windows, turns, first = visits
     alpha, w, offset = point
     number, sigma, per_offset = how
     copies, _, frequent, known = means
     copy, base, here = own_part(own, cuts, copies), known[2, own], found[own, _OFFSET : _OFFSET + 1]
     if number == 0:
         dealt[own, -1] = _own_visits(order, owners, own, dealt[own])
-    if number % turns == 0:
+    if _begins_window(number, turns, first):
         copy[:] = w
         here[0] = offset[0]
         _remember(copy, frequent, here, base)
@@ -183,7 +184,7 @@ def _turn(own: int, cuts: Any, data: Any, visits: Any, point: Any, how: Any, mea
     )
     found[own, _WAY] += way
     found[own, _GAINED] += gain
-    if (number + 1) % turns == 0:
+    if _begins_window(number + 1, turns, first):
         found[own, _MOVED] = here[0] - base[frequent.size]
     else:
         _tell(copy, frequent, here, base, known[number % 2, own])
@@ -233,6 +234,12 @@ def _hear(
     base[frequent.size] += share * moved
     offset[0] = base[frequent.size]
     return together, apart
+
+
+@device
+def _begins_window(number: int, turns: int, first: bool) -> bool:
+    """Whether a turn is the first of a window. The very first window of all has one turn: until it ends, σ' is not known."""
+    return number % turns == 0 or (first and number == 1)
 
 
 @device

@@ -623,6 +623,17 @@ def test_adaptive_visits_are_no_worse_than_permutations() -> None:
     assert epochs(Adaptive) <= 1.5 * epochs(Permutations)
 
 
+def test_a_failed_trial_does_not_leave_it_to_coordinate_steps_for_ever() -> None:
+    """Nearly as many columns as rows, far from zero in the mean: coordinate steps get nowhere, truncated ones fail."""
+    rng = np.random.default_rng(0)
+    X = 480.0 + 30.0 * rng.normal(size=(300, 250))
+    problem = df.Problem(X, rng.random(300) < 0.5, "squared_hinge", lam=1 / 300)
+    result = df.solve(problem, tol=1e-6, random_state=0)
+    assert result.status is df.Status.CONVERGED
+    assert phases(result)[-1] == "newton"
+    assert result.n_epochs < 150
+
+
 def test_estimates_that_a_certificate_contradicts_are_forgotten() -> None:
     """Tiny weights and an intercept: coordinate steps stop moving long before the optimum, and take that for an arrival."""
     rng = np.random.default_rng(0)

@@ -285,6 +285,8 @@ class Auto(Solver):
         elif self._truncated_steps_are_a_guess and self._second_order_is_cheaper(left, passes, gap):
             if Trial.can_pay(self.problem, self._cost_in_all(left, passes, gap), self._spent_on_trial):
                 self._try_truncated_steps(left, passes, gap)
+            elif self.trial is not None:  # it failed, but the coordinate steps do no better: take the Hessian
+                self._settle_for(self.trial.newton)
         elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
             self._change(self._second_order(), afresh=self._is_far(gap))
             self.settled = not isinstance(self.active, InteriorPoint)
@@ -394,6 +396,13 @@ class Auto(Solver):
         else:
             self._go_on_with(self.trial.newton)
         self.trial.begin(before, passes, cost)
+
+    def _settle_for(self, newton: Newton) -> None:
+        """Make steps for good that have been on trial, with a Hessian wherever conjugate gradients would cost as much."""
+        self.trial = None
+        newton.most_products = newton.full_price
+        self._go_on_with(newton)
+        self.settled = True
 
     def _cost_in_all(self, left: float, passes: float, gap: float) -> float:
         """What the coordinate steps have cost so far, and what they will."""

@@ -28,7 +28,7 @@ class Trial:
     def __init__(self, newton: Newton, target: float) -> None:
         self.newton, self.target = newton, target
         self.stake, self.most = _stakes(newton.problem)
-        self.spent = 0.0
+        self.spent = self.step = 0.0
         self.decrement = self.gap = math.inf
 
     @staticmethod
@@ -51,17 +51,23 @@ class Trial:
     def still_pays(self, passes: float) -> bool:
         """Judge the last step by its decrement, which is about what P was above its minimum before it.
 
-        With losses that have flat parts the gap may be far behind; with the logistic loss it follows in the last steps. The
-        first step of all has no rate; it may spend what there is.
+        With losses that have flat parts the gap may be far behind. With the logistic loss it follows in the last steps, and
+        then says how much the last step itself has gained; until then only the one before it is known. The first step of all
+        has no rate; it may spend what there is.
         """
         before, now, step = self.decrement, self.newton.decrement, passes - self.last
         gap = math.inf if self.newton.gap_estimate is None else self.newton.gap_estimate
         self.gap = min(self.gap, gap)  # it goes up and down with what conjugate gradients leave
-        above = now if isinstance(self.newton.problem.loss, Logistic) else max(self.gap, now)
+        if isinstance(self.newton.problem.loss, Logistic):
+            above = min(gap, now)
+            rate = max(_rate(before, now, step), _rate(now, above, step), _rate(before, above, self.step + step))
+        else:
+            above, rate = max(self.gap, now), _rate(before, now, step)
         to_gain = math.log(max(above, self.target) / self.target)
-        rest = step * to_gain / math.log(before / now) if 0 < now < before else math.inf
+        rest = to_gain / rate if rate > 0.0 else math.inf
         if before == math.inf:
             rest = 0.0
+        self.step = step
         self.decrement, self.last = now, passes
         self.spent += step
         # what was foreseen may be wrong: a rest that is less than what was spent is worth its price
@@ -72,6 +78,11 @@ class Trial:
     def _limit_step(self) -> None:
         left = max(self.stake * self.others, self.most * self.others - self.spent)
         self.newton.most_products = int(min(left, CG_STEPS))
+
+
+def _rate(before: float, after: float, passes: float) -> float:
+    """By how much the logarithm falls in a pass; 0 where it does not, or nothing is known."""
+    return math.log(before / after) / passes if 0.0 < after < before < math.inf else 0.0
 
 
 def _stakes(problem: Problem) -> tuple[float, float]:

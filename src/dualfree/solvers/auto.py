@@ -46,6 +46,7 @@ from .trial import Trial
 # How many steps each second-order method is expected to need from where it begins, and how many passes are many.
 _NEWTON_STEPS, _INTERIOR_STEPS, _INTERIOR_PATIENCE = 4, 20, 6
 _STEPS_TO_SETTLE = 10  # with flat parts, until it is known which rows are on them
+_STEPS_AFTER_TRIAL = 100  # the same, at worst: where some of them have not been enough
 _FEW_EPOCHS = 8
 _CLEARLY = (0.6, 8.0)  # Newton steps to epochs, by the predictions below: what is outside needs no second look
 _IN_DOUBT = 1.2  # the same, where there are too few rows to look at some of them
@@ -222,7 +223,7 @@ class Auto(Solver):
         newton.rows_touched, newton.least_rate = 0.0, -math.inf
         self._go_on_with(newton)
         self.trial = Trial(newton, max(self.target, _DIGITS * problem.at_zero))
-        self.trial.begin(before, passes, _FORESEEN / _LITTLE_GAIN * self._epoch_cost())
+        self.trial.begin(before, passes, _FORESEEN / _LITTLE_GAIN * self._epoch_cost(), problem.at_zero)
 
     @cached_property
     def _newton_to_permutations(self) -> float:
@@ -285,8 +286,8 @@ class Auto(Solver):
         elif self._truncated_steps_are_a_guess and self._second_order_is_cheaper(left, passes, gap):
             if Trial.can_pay(self.problem, self._cost_in_all(left, passes, gap), self._spent_on_trial):
                 self._try_truncated_steps(left, passes, gap)
-            elif self.trial is not None:  # it failed, but the coordinate steps do no better: take the Hessian
-                self._settle_for(self.trial.newton)
+            elif self.trial is not None and self._cost_of(left) > _STEPS_AFTER_TRIAL * self._newton_cost:
+                self._settle_for(self.trial.newton)  # it failed, but the coordinate steps would take for ever
         elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
             self._change(self._second_order(), afresh=self._is_far(gap))
             self.settled = not isinstance(self.active, InteriorPoint)
@@ -395,7 +396,7 @@ class Auto(Solver):
             self.trial = Trial(self.active, max(self.target, _DIGITS * self.problem.at_zero))
         else:
             self._go_on_with(self.trial.newton)
-        self.trial.begin(before, passes, cost)
+        self.trial.begin(before, passes, cost, gap)
 
     def _settle_for(self, newton: Newton) -> None:
         """Make steps for good that have been on trial, with a Hessian wherever conjugate gradients would cost as much."""

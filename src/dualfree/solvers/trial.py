@@ -19,6 +19,7 @@ from .newton import CG_STEPS, Newton
 # What may be spent, of what the coordinate steps cost: before the rate of the last step counts, and in all. With the logistic
 # loss, whose curvature is never gone, steps get better and better.
 _STAKE, _LOGISTIC_STAKE = (0.1, 1.0), (0.3, 2.0)
+_FAR_AHEAD = 1e-4  # of the gap that the other method had reached
 _FEWEST = 12  # products, below which a trial says nothing
 
 
@@ -28,8 +29,8 @@ class Trial:
     def __init__(self, newton: Newton, target: float) -> None:
         self.newton, self.target = newton, target
         self.stake, self.most = _stakes(newton.problem)
-        self.spent = self.step = 0.0
-        self.decrement = self.gap = math.inf
+        self.spent = 0.0
+        self.decrement = self.gap = self.above = math.inf
 
     @staticmethod
     def is_cheap(problem: Problem, others: float, spent: float) -> bool:
@@ -42,9 +43,9 @@ class Trial:
         stake, _ = _stakes(problem)
         return stake * others / product_cost(problem) > spent + _FEWEST
 
-    def begin(self, before: Solver, passes: float, others: float) -> None:
-        """Make steps instead of those of another method, which would cost `others` nanoseconds in all."""
-        self.before, self.others = before, others / product_cost(self.newton.problem)
+    def begin(self, before: Solver, passes: float, others: float, gap: float = 0.0) -> None:
+        """Make steps instead of those of another method, which has reached a gap and would cost `others` nanoseconds in all."""
+        self.before, self.others, self.gap_before = before, others / product_cost(self.newton.problem), gap
         self.last = passes
         self._limit_step()
 
@@ -52,31 +53,33 @@ class Trial:
         """Judge the last step by its decrement, which is about what P was above its minimum before it.
 
         With losses that have flat parts the gap may be far behind. With the logistic loss it follows in the last steps, and
-        then says how much the last step itself has gained; until then only the one before it is known. The first step of all
-        has no rate; it may spend what there is.
+        then says what the last step itself has gained; the decrements say that of the one before. The first step of all has
+        no rate; it may spend what there is.
         """
         before, now, step = self.decrement, self.newton.decrement, passes - self.last
         gap = math.inf if self.newton.gap_estimate is None else self.newton.gap_estimate
         self.gap = min(self.gap, gap)  # it goes up and down with what conjugate gradients leave
         if isinstance(self.newton.problem.loss, Logistic):
             above = min(gap, now)
-            rate = max(_rate(before, now, step), _rate(now, above, step), _rate(before, above, self.step + step))
+            rate = max(_rate(before, now, step), _rate(self.above, above, step))
         else:
             above, rate = max(self.gap, now), _rate(before, now, step)
         to_gain = math.log(max(above, self.target) / self.target)
         rest = to_gain / rate if rate > 0.0 else math.inf
         if before == math.inf:
             rest = 0.0
-        self.step = step
+        self.above = above
         self.decrement, self.last = now, passes
         self.spent += step
-        # what was foreseen may be wrong: a rest that is less than what was spent is worth its price
-        cheap = rest <= max(self.most * self.others - self.spent, self.spent) or self.spent <= self.stake * self.others
+        # what was foreseen may be wrong: a rest that is less than what was spent is worth its price; or less than twice that,
+        # where the other method is so far behind that its rate can hardly be known
+        worth = self.spent * (1.0 if above > _FAR_AHEAD * self.gap_before else 2.0)
+        cheap = rest <= max(self.most * self.others - self.spent, worth) or self.spent <= self.stake * self.others
         self._limit_step()
         return cheap or gap <= self.target
 
     def _limit_step(self) -> None:
-        left = max(self.stake * self.others, self.most * self.others - self.spent)
+        left = max(self.stake * self.others, self.most * self.others - self.spent, self.spent)
         self.newton.most_products = int(min(left, CG_STEPS))
 
 

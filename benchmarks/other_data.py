@@ -1,11 +1,13 @@
 """Write data sets that `auto` was not built with: some that come with scikit-learn, others drawn at random.
 
     python -m benchmarks.other_data folder --draw 7
+    python -m benchmarks.other_data folder --parts other --rows 1500
     python -m benchmarks.compare --data-dir folder --out results.parquet
 
 The constants of `auto` were chosen with other sets; this is a look at how they do elsewhere. What went badly on the thirteen
 sets of a plain call and on the twelve of `--more` has led to changes since. `--draw SEED` draws twelve more, of kinds, sizes
-and difficulties that depend on the seed; nobody has seen those of a new one. Every call writes the same sets.
+and difficulties that depend on the seed; nobody has seen those of a new one. `--parts` writes small sets of real data: so many
+rows of each set of another folder. Every call writes the same sets.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.preprocessing import PolynomialFeatures, scale
 from threadpoolctl import threadpool_limits
+
+from .datasets import NotComparedError, files_in, load
 
 _SEED = 20261115
 
@@ -186,6 +190,20 @@ _KINDS = {
 }
 
 
+def parts(folder: Path, rows: int) -> Iterator[tuple[str, Any, np.ndarray]]:
+    """Yield so many rows of each set of a folder, in their order, without the columns that they do not have."""
+    for name, path in files_in(folder).items():
+        try:
+            data = load(name, path, "float64")
+        except NotComparedError as reason:
+            print(reason)
+            continue
+        rng = np.random.default_rng(_SEED)
+        chosen = np.sort(rng.permutation(data.y.size)[:rows])
+        X = scipy.sparse.csr_matrix(data.X[chosen])
+        yield f"{name}_{chosen.size}", X[:, np.unique(X.indices)], data.y[chosen]
+
+
 def _smooth(X: np.ndarray, width: int) -> np.ndarray:
     """Means over `width` neighbouring columns, which makes columns that are much alike."""
     sums = np.cumsum(X, axis=1)
@@ -198,12 +216,19 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where to write; one .npz file a set")
     parser.add_argument("--more", action="store_true", help="twelve others")
     parser.add_argument("--draw", type=int, metavar="SEED", help="twelve that are drawn at random")
+    parser.add_argument("--parts", type=Path, metavar="OTHER", help="some rows of each set of that folder")
+    parser.add_argument("--rows", type=int, default=1500, help="how many rows, with --parts")
     arguments = parser.parse_args()
     folder = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = more_sets() if arguments.more else sets()
+    if arguments.parts is not None:
+        chosen = parts(arguments.parts, arguments.rows)
+    elif arguments.draw is not None:
+        chosen = drawn_sets(arguments.draw)
+    else:
+        chosen = more_sets() if arguments.more else sets()
     with threadpool_limits(1):  # the last bits of a product may depend on who shares it
-        for name, X, y in chosen if arguments.draw is None else drawn_sets(arguments.draw):
+        for name, X, y in chosen:
             rows = write(folder, name, X, y)
             print(f"{name}: {rows.shape[0]} × {rows.shape[1]}, {rows.nnz} non-zeros", flush=True)
 

@@ -342,6 +342,26 @@ def test_the_program_measures_resumes_and_sums_up(folder, capsys):
     assert set(pd.read_parquet(out).lam_n) == {1.0, 0.1}
 
 
+def test_parts_are_rows_of_other_sets(tmp_path):
+    rng = np.random.default_rng(0)
+    dense, sparse = rng.normal(size=(50, 3)), scipy.sparse.random(60, 200, density=0.02, format="csr", random_state=0)
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    other_data.write(whole, "dense", dense, rng.normal(size=50))
+    other_data.write(whole, "sparse", sparse, np.where(rng.random(60) < 0.5, 1.0, -1.0))
+    other_data.write(whole, "classes", dense, np.arange(50.0) % 4)  # not compared
+    found = {name: (X, y) for name, X, y in other_data.parts(whole, 20)}
+    assert set(found) == {"dense_20", "sparse_20"}
+    X, y = found["dense_20"]
+    chosen = [int(np.flatnonzero((dense == row).all(axis=1))[0]) for row in X.toarray()]
+    assert chosen == sorted(set(chosen))
+    assert y.size == X.shape[0] == 20
+    X, y = found["sparse_20"]
+    assert X.shape[1] < 200
+    assert np.diff(X.tocsc().indptr).min() > 0
+    assert set(y) == {-1.0, 1.0}
+
+
 def test_other_data_are_sets_that_can_be_compared(tmp_path):
     some = itertools.chain(itertools.islice(other_data.sets(), 4), itertools.islice(other_data.more_sets(), 3))
     for name, X, y in some:

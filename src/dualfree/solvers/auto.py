@@ -49,7 +49,8 @@ _STEPS_TO_SETTLE = 10  # with flat parts, until it is known which rows are on th
 _STEPS_AFTER_TRIAL = 100  # the same, at worst: where some of them have not been enough
 _FEW_EPOCHS = 8
 _CLEARLY = (0.6, 8.0)  # Newton steps to epochs, by the predictions below: what is outside needs no second look
-_IN_DOUBT = 1.2  # the same, where there are too few rows to look at some of them
+# The same, where there are too few rows to look at some of them; and where nobody knows how many steps there will be.
+_IN_DOUBT, _IN_DOUBT_IF_GUESSED = 1.2, 0.8
 _QUICK_STEP = 4.5e5  # nanoseconds
 _HARD = 0.07  # the part of the gap that two epochs leave on a part of the rows
 _MANY_PASSES = 5
@@ -173,7 +174,10 @@ class Auto(Solver):
             if direct and hessian.in_products(problem) <= _DEAR:
                 return Newton
             return self._kind_of_conjugate_gradients()
-        return Newton if direct and self._newton_to_permutations < _IN_DOUBT else Permutations
+        if not direct:
+            return Permutations
+        limit = _IN_DOUBT_IF_GUESSED if self._number_of_steps_is_a_guess else _IN_DOUBT
+        return Newton if self._newton_to_permutations < limit else Permutations
 
     def _look_at_sample(self) -> None:
         """Where neither Newton's method nor permutations are clearly cheaper, let two epochs on a part of the rows decide."""
@@ -371,15 +375,20 @@ class Auto(Solver):
         return not self._by_conjugate_gradients and Trial.is_cheap(problem, cost, self._spent_on_trial)
 
     @property
-    def _truncated_steps_are_a_guess(self) -> bool:
+    def _number_of_steps_is_a_guess(self) -> bool:
         """Whether Newton's steps would be truncated because a factorisation is dear, and nobody knows how many there will be.
 
         With flat parts of the loss each step may meet other rows.
         """
         problem = self.problem
-        if not isinstance(self.active, ExactSteps) or isinstance(problem.loss, (Logistic, Squared)):
+        if isinstance(problem.loss, (Logistic, Squared)):
             return False
         return Newton.suits(problem) and Newton.direct(problem) and hessian.in_products(problem) > DEAR
+
+    @property
+    def _truncated_steps_are_a_guess(self) -> bool:
+        """The same, while coordinate steps are made."""
+        return isinstance(self.active, ExactSteps) and self._number_of_steps_is_a_guess
 
     def _truncated_steps_are_cheap(self) -> bool:
         """Whether the Hessian is too large to be formed, and a product with it costs much less than an epoch."""

@@ -117,6 +117,10 @@ def test_frequent_columns_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     X[25:29, 5] = X[29:33, 6] = 2.0  # as frequent as each other: one of them would be one too many
     problem = df.Problem(scipy.sparse.csr_matrix(X), np.arange(40.0), loss="squared", lam=1.0)
     assert together._frequent_columns(problem).tolist() == [2, 4, 7]
+    monkeypatch.setattr(together, "_FREQUENT", 4)
+    X[:5, 0] = 1.0  # as rare as a column may be that is still taken
+    one_more = df.Problem(scipy.sparse.csr_matrix(X), np.arange(40.0), loss="squared", lam=1.0)
+    assert together._frequent_columns(one_more).tolist() == [0, 2, 4, 7]
     dense = df.Problem(X, np.arange(40.0), loss="squared", lam=1.0)
     assert together._frequent_columns(dense).size == 0
 

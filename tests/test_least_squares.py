@@ -100,7 +100,7 @@ def test_an_overflow_is_not_certified() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_rounding_is_bounded_as_in_the_general_path(form: str) -> None:
-    problem = make_problem("squared", n=3000, d=5, form=form)
+    problem = make_problem("squared", n=1500, d=5, form=form)
     w = np.random.default_rng(1).normal(size=5)
     alpha, sums, z = np.empty(problem.n), np.empty(problem.d), np.empty(problem.n)
     with Team(problem) as one:

@@ -15,6 +15,8 @@ from problems import FORMS, LOSSES, dense, formed, make_problem
 from reference import Reference
 
 import dualfree as df
+from dualfree import rows as _rows
+from dualfree.multinomial import MultinomialProblem
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(20, 3))
@@ -41,6 +43,47 @@ def test_csr_data_are_not_copied(values: Any, indices: Any, container: Any) -> N
     problem = df.Problem(matrix, Y)
     for shown, given in zip(problem.rows, (matrix.data, matrix.indices, matrix.indptr), strict=True):
         assert np.shares_memory(shown, given)
+
+
+def random_csr(n: int, d: int, share: float) -> scipy.sparse.csr_matrix:
+    return scipy.sparse.random(n, d, share, format="csr", random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "share", "dense"),
+    [
+        (500, 20, 0.41, True),
+        (500, 20, 0.39, False),  # too many zeros
+        (500, 101, 0.59, False),  # with many columns
+        (500, 101, 0.61, True),
+        (400, 20, 1.0, False),  # too small to be worth it
+    ],
+)
+def test_csr_matrices_with_few_zeros_are_kept_dense(n: int, d: int, share: float, dense: bool) -> None:
+    matrix, y = random_csr(n, d, share), np.arange(n) % 2
+    for kind in (df.Problem, MultinomialProblem):
+        problem = kind(matrix, y, lam=1e-3)
+        assert isinstance(problem.X, np.ndarray) == dense
+        assert len(problem.rows) == (1 if dense else 3)
+        assert abs(problem.X - matrix).max() == 0.0
+
+
+def test_a_large_csr_matrix_stays_sparse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take too much memory."""
+    monkeypatch.setattr(_rows, "_LARGE", 9_999)
+    assert df.Problem(random_csr(500, 20, 0.9), np.arange(500) % 2).nnz == 9_000
+    monkeypatch.setattr(_rows, "_LARGE", 10_000)
+    assert df.Problem(random_csr(500, 20, 0.9), np.arange(500) % 2).is_dense
+
+
+@pytest.mark.parametrize("values", [np.float32, np.float64])
+def test_few_zeros_make_no_difference(values: Any) -> None:
+    """The same optimum as of the dense matrix, to the last bit."""
+    matrix = random_csr(500, 20, 0.6).astype(values)
+    y = np.arange(500) % 2
+    filled, given = (df.solve(df.Problem(kind, y, lam=1e-3), tol=1e-9) for kind in (matrix, matrix.toarray()))
+    assert np.array_equal(filled.w, given.w)
+    assert filled.certificate == given.certificate
 
 
 @pytest.mark.parametrize("form", FORMS)

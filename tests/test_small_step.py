@@ -71,7 +71,7 @@ def test_two_calls_make_the_same_steps(
 
 def test_who_gets_small_steps() -> None:
     assert small_step.suits(make_problem("logistic", n=200, d=12, lam=1e-3))
-    wide = df.Problem(np.random.default_rng(0).normal(size=(300, 70)), np.arange(300) % 2, lam=1e-3)
+    wide = df.Problem(np.random.default_rng(0).normal(size=(300, 110)), np.arange(300) % 2, lam=1e-3)
     assert not small_step.suits(wide)  # BLAS forms its Hessian
     sparse = scipy.sparse.random(400, 140, 0.02, random_state=0, format="csr")
     assert not small_step.suits(df.Problem(sparse, np.arange(400) % 2, lam=1e-3))  # LAPACK factorises it
@@ -109,7 +109,7 @@ def test_the_factorisation_solves(size: int) -> None:
     assert np.isfinite(out2).all()
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6, 7, 8, 30, 64])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6, 7, 8, 30, 64, 99])
 @pytest.mark.parametrize("n", [1, 15, 16, 17, 3000])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_tiles_sum_what_rows_do(n: int, d: int, dtype: Any) -> None:
@@ -131,6 +131,29 @@ def test_tiles_sum_what_rows_do(n: int, d: int, dtype: Any) -> None:
         np.testing.assert_allclose(
             np.triu(hessian.curvature_sum(Team(problem), used)), expected, rtol=0, atol=1e-10 * n
         )
+
+
+@pytest.mark.parametrize("not_flat", [0.0, 0.01, 0.3, 0.7, 0.8, 1.0])
+@pytest.mark.parametrize(("n", "d"), [(20, 3), (5000, 3), (5000, 40), (900, 99)])
+def test_tiles_without_flat_rows(n: int, d: int, not_flat: float) -> None:
+    """Rows with a slope wait until they fill a tile, those of other tiles between them; at the end some are left over."""
+    rng = np.random.default_rng(n + d)
+    X = rng.normal(size=(n, d))
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    s = rng.random(n) + 0.1
+    problem = df.Problem(X, y, "squared_hinge", 1e-3, sample_weight=s, fit_intercept=True)
+    assert hessian.is_narrow(problem)
+    share = np.repeat([not_flat, 1.0, 0.1], -(-n // 3))[:n] if not_flat == 0.7 else np.full(n, not_flat)
+    missing = np.where(rng.random(n) < share, rng.random(n), -1.0)  # 1 − y z
+    out = np.empty(n)
+    gradient, total = hessian.derivatives(Team(problem), y * (1.0 - missing), 0.0, out, True)
+    curvatures = np.where(missing > 0.0, s, 0.0)
+    longer = np.column_stack([X, np.ones(n)])
+    np.testing.assert_array_equal(out, curvatures)
+    np.testing.assert_allclose(gradient, longer.T @ (-y * s * np.maximum(missing, 0.0)), rtol=0, atol=1e-12 * n)
+    expected = np.triu((longer * curvatures[:, None]).T @ longer)
+    np.testing.assert_allclose(np.triu(total), expected, rtol=0, atol=1e-12 * n)
 
 
 def test_a_curvature_a_hair_below_zero_is_none() -> None:

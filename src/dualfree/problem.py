@@ -37,7 +37,8 @@ class Problem:
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
-        Kept as it is, without a copy, when it is a C-order array or a canonical CSR matrix of float32 or float64.
+        Kept as it is, without a copy, when it is a C-order array or a canonical CSR matrix of float32 or float64; but a CSR
+        matrix that has few zeros is kept as a dense one.
     y : array of shape (n,)
         Numbers for a regression loss, two classes of any type for a classification loss (the greater one becomes +1).
     loss : str or Loss, default="logistic"
@@ -97,7 +98,7 @@ class Problem:
     # --- what was given ---------------------------------------------------------------------------------------------
 
     def _take_rows(self, X: Any) -> None:
-        self.X = row_matrix(X)
+        self.X = _rows.filled(row_matrix(X))
         self.n, self.d = self.X.shape
         self.rows = _rows.without_ones(_rows.as_rows(self.X))
         self.row_norms_squared: Array = _rows.squared_norms(self.rows)

@@ -26,6 +26,9 @@ _PLAIN = {"error_model": "numpy", "nogil": True}
 _LINE = 64  # bytes of a cache line
 _HEAD = 128  # entries
 _SOME = 2048  # entries, looked at together for a value other than 1
+# A sparse matrix has few zeros where this part of its entries is stored: with few columns, with more.
+_FULL, _FEW_COLUMNS = (0.4, 0.6), 100
+_SMALL, _LARGE = 1 << 13, 1 << 26  # entries: less is not worth it, more would take too much memory
 TOGETHER = 64  # rows that stay in the first-level cache between two uses
 
 
@@ -433,6 +436,18 @@ def as_rows(X: Any) -> Rows:
     if isinstance(X, np.ndarray):
         return (borrowed(X),)
     return (borrowed(X.data), _unsigned(borrowed(X.indices)), _unsigned(borrowed(X.indptr)))
+
+
+def filled(X: Any) -> Any:
+    """Return a CSR matrix that has few zeros as a dense one, unless that is tiny or large; other matrices as they are.
+
+    Rows that are read from one end to the other need no indices, and run on vector registers.
+    """
+    if isinstance(X, np.ndarray):
+        return X
+    n, d = X.shape
+    has_few_zeros = X.nnz >= _FULL[d > _FEW_COLUMNS] * n * d
+    return X.toarray() if has_few_zeros and _SMALL <= n * d <= _LARGE else X
 
 
 def without_ones(rows: Rows) -> Rows:

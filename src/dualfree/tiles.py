@@ -1,4 +1,4 @@
-"""Dense rows with few columns, a tile at a time: some rows, transposed, in the first-level cache.
+"""Dense rows with few columns, a tile at a time: some rows, transposed, in the cache.
 
 A row of nine numbers fills one vector register and a bit. The lines of a tile, one a column, are long: what is done with all
 rows alike (sums, sums of outer products) runs along them on full registers. To transpose costs little more than to read.
@@ -13,15 +13,18 @@ import numpy as np
 from ._jit import device
 from .vector_math import dot
 
-_BYTES = 3 << 13
+# Bytes: a tile that is small in any case stays in the first-level cache. Otherwise long lines are worth more (sums along short
+# ones have too many ends), up to what the second level holds.
+_NEAR_BYTES, _FAR_BYTES = 3 << 13, 3 << 16
 _LANES = 8  # numbers in the widest register
-_LEAST, _MOST = 2 * _LANES, 1024  # rows
+_LONG, _MOST = 384, 1024  # rows
 
 
 @device
 def empty_tile(d: int) -> Any:
     """Return room for a tile. Its lines are a bit longer than needed: a power of two apart they would share cache sets."""
-    return np.empty((d, min(max(_BYTES // (8 * d) // _LANES * _LANES, _LEAST), _MOST) + _LANES))
+    rows = min(max(_NEAR_BYTES // (8 * d), min(_LONG, _FAR_BYTES // (8 * d))), _MOST)
+    return np.empty((d, max(rows // _LANES, 2) * _LANES + _LANES))
 
 
 @device
@@ -36,6 +39,14 @@ def fill_tile(X: Any, first: int, last: int, tile: Any) -> None:
     for i in range(first, last):
         for j in range(X.shape[1]):
             tile[j, i - first] = X[i, j]
+
+
+@device
+def fill_tile_with(X: Any, chosen: Any, tile: Any) -> None:
+    """The same of rows that are not next to each other."""
+    for k in range(chosen.size):
+        for j in range(X.shape[1]):
+            tile[j, k] = X[chosen[k], j]
 
 
 @device

@@ -28,7 +28,8 @@ class MultinomialProblem:
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
-        Kept as it is, without a copy, when it is a C-order array or a canonical CSR matrix of float32 or float64.
+        Kept as it is, without a copy, when it is a C-order array or a canonical CSR matrix of float32 or float64; but a CSR
+        matrix that has few zeros is kept as a dense one.
     y : array of shape (n,)
         Two or more classes of any type.
     lam : float, default=1e-4
@@ -65,7 +66,7 @@ class MultinomialProblem:
         if not isinstance(fit_intercept, (bool, np.bool_)):
             raise TypeError(f"fit_intercept must be True or False, got {fit_intercept!r}.")
         self.fit_intercept = bool(fit_intercept)
-        self.X = finite_matrix(X)
+        self.X = _rows.filled(finite_matrix(X))
         self.n, self.d = self.X.shape
         self.rows = _rows.as_rows(self.X)
         self.sample_weight = _rows.borrowed(sample_weights(sample_weight, self.n))

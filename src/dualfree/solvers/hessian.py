@@ -19,7 +19,7 @@ from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem
 from ..team import Team, own_part, own_rows
-from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of, scale_tile
+from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, fill_tile_with, rows_of, scale_tile
 from ..vector_math import AT_A_TIME, wide_vectors
 from .symmetric_product import add_square, dsyrk_address
 
@@ -27,12 +27,13 @@ from .symmetric_product import add_square, dsyrk_address
 _HESSIAN_BYTES = 1 << 25
 _BLOCK_BYTES = 1 << 18
 # Up to so many columns, dense rows are summed up in tiles; more columns pay for a symmetric product by BLAS.
-_NARROW = 64
+_NARROW = 100
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
 _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
-_PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.05, 0.5  # the same where there are few columns
+_PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.035, 0.5  # the same where there are few columns
 _LEAST_CURVATURE = 1e-12  # of the intercept, where no row is on a curved part of the loss
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
+_MOSTLY = 0.75  # of a tile's rows: where more are not flat, to leave out the others would cost more than it saves
 # A factorisation, for d³; a product with the Hessian, for a stored entry (in a dense row, in a sparse one) and for a row.
 PER_CUBE = 0.015
 _PER_PRODUCT_ENTRY, _PER_PRODUCT_SPARSE_ENTRY, _PER_PRODUCT_ROW = 0.5, 0.8, 10.0
@@ -328,57 +329,96 @@ def narrow_derivatives(
     gradients: Any,
     totals: Any,
 ) -> None:
-    """`derivatives` of dense rows with few columns, for a thread's rows; `plain` says that every s φ'' is 1."""
+    """`derivatives` of dense rows with few columns, for a thread's rows; `plain` says that every s φ'' is 1.
+
+    Rows on a flat part of the loss have no share in them. Where there are many, the others wait until they fill a tile.
+    """
     wide_vectors()
-    mine, d = own_rows(own, cuts), X.shape[1]
+    mine = own_rows(own, cuts)
     gradient, total = own_part(own, cuts, gradients), own_part(own, cuts, totals)
     X, z, y, s, out = X[mine], z[mine], y[mine], s[mine], out[mine]
-    tile = empty_tile(d)
+    tile = empty_tile(X.shape[1])
     rows = rows_of(tile)
-    spare = np.empty(rows)
+    chosen = np.empty(2 * rows, np.uint64)
+    slopes, curvatures, spare = np.empty(2 * rows), np.empty(2 * rows), np.empty(rows)
+    used = 0
     for first in range(0, z.size, rows):
         last = min(first + rows, z.size)
-        fill_tile(X, first, last, tile)
         part, here = out[first:last], spare[: last - first]
         loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], part)
-        add_tile(tile, part, gradient)
-        if gradient.size > d:
-            gradient[d] += part.sum()
         if plain:
-            part[:] = 1.0
+            here[:] = 1.0
         else:
             loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
-            part[:] = here
-        _add_curvatures(tile, part, plain, here, total)
+        if plain or _number_not_flat(part, here) > _MOSTLY * here.size:
+            fill_tile(X, first, last, tile)
+            _add_derivatives(tile, part, here, plain, gradient, total)
+        else:
+            for i in range(here.size):  # without a branch: many would be foretold wrongly
+                chosen[used], slopes[used], curvatures[used] = first + i, part[i], here[i]
+                used += _is_not_flat(part[i], here[i])
+        part[:] = here
+        if used >= rows:
+            fill_tile_with(X, chosen[:rows], tile)
+            _add_derivatives(tile, slopes[:rows], curvatures[:rows], plain, gradient, total)
+            used -= rows
+            for k in range(used):
+                chosen[k], slopes[k], curvatures[k] = chosen[rows + k], slopes[rows + k], curvatures[rows + k]
+    fill_tile_with(X, chosen[:used], tile)
+    _add_derivatives(tile, slopes[:used], curvatures[:used], plain, gradient, total)
+
+
+@device
+def _is_not_flat(slope: float, curvature: float) -> int:
+    return int(slope != 0.0) | int(curvature > 0.0)
+
+
+@device
+def _number_not_flat(slopes: Any, curvatures: Any) -> int:
+    number = 0
+    for i in range(slopes.size):
+        number += _is_not_flat(slopes[i], curvatures[i])
+    return number
 
 
 @kernel
 def _narrow_curvatures(own: int, cuts: Any, X: Any, curvatures: Any, totals: Any) -> None:
     """A thread's total += Σ c_i x_i x_iᵀ of dense rows with few columns."""
     wide_vectors()
-    tile = empty_tile(X.shape[1])
-    rows = rows_of(tile)
-    roots = np.empty(rows)
     mine, total = own_rows(own, cuts), own_part(own, cuts, totals)
     X, curvatures = X[mine], curvatures[mine]
-    for first in range(0, curvatures.size, rows):
-        last = min(first + rows, curvatures.size)
-        fill_tile(X, first, last, tile)
-        _add_curvatures(tile, curvatures[first:last], False, roots[: last - first], total)
+    tile = empty_tile(X.shape[1])
+    rows = rows_of(tile)
+    curved = np.flatnonzero(curvatures > 0.0)
+    for first in range(0, curved.size, rows):
+        chosen = curved[first : first + rows]
+        fill_tile_with(X, chosen, tile)
+        _add_curvatures(tile, curvatures[chosen], False, total)
 
 
 @device
-def _add_curvatures(tile: Any, curvatures: Any, plain: bool, roots: Any, total: Any) -> None:
+def _add_derivatives(tile: Any, slopes: Any, curvatures: Any, plain: bool, gradient: Any, total: Any) -> None:
+    """gradient += Σ slope_i x_i, and `_add_curvatures`."""
+    d = tile.shape[0]
+    add_tile(tile, slopes, gradient)
+    if gradient.size > d:
+        gradient[d] += slopes.sum()
+    _add_curvatures(tile, curvatures, plain, total)
+
+
+@device
+def _add_curvatures(tile: Any, curvatures: Any, plain: bool, total: Any) -> None:
     """total += Σ c_i x_i x_iᵀ; where it has one column more than the tile, each x_i ends in a 1. The tile is scaled."""
     d = tile.shape[0]
     if total.shape[0] > d:
         add_tile(tile, curvatures, total[:, d])
         total[d, d] += curvatures.sum()
     if not plain:
+        roots = np.empty(curvatures.size)
         for i in range(roots.size):
             roots[i] = np.sqrt(curvatures[i]) if curvatures[i] > 0.0 else 0.0
         scale_tile(tile, roots)
-    add_tile_products(tile, roots.size, total)
+    add_tile_products(tile, curvatures.size, total)
 
 
 @kernel

@@ -437,6 +437,7 @@ def test_one_hessian_serves_many_steps(
     loss: str, fit_intercept: bool, formed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(newton, "WORTH", (0, 0))
+    monkeypatch.setattr(newton, "_QUICK_SOLUTION", 0.0)
     problem = make_problem(loss, n=400, d=12, lam=1e-4, fit_intercept=fit_intercept)
     counts = {}
     for most in (0, 12):  # products that a step may take
@@ -467,7 +468,8 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
         return steps
 
     assert after_a_step(easy).factor is None  # a Hessian costs little here
-    assert after_a_step(easy, WORTH=(0, 0)).factor is not None
+    assert after_a_step(easy, WORTH=(0, 0)).factor is None
+    assert after_a_step(easy, WORTH=(0, 0), _QUICK_SOLUTION=0.0).factor is not None
     shares: list[float] = []
     monkeypatch.setattr(newton, "root_of_slope", lambda *_: shares.append(0.5) or 0.5)
     assert after_a_step(hard, WORTH=(0, 0)).factor is None  # half a step: other curvatures

@@ -13,7 +13,7 @@ import dualfree as df
 from dualfree._jit import kernel
 from dualfree.solvers import hessian, small_step
 from dualfree.solvers.base import RandomSource
-from dualfree.solvers.newton import Newton
+from dualfree.solvers.newton import WORTH, Newton
 from dualfree.solvers.small_step import _divide
 from dualfree.team import Team
 
@@ -76,6 +76,22 @@ def test_who_gets_small_steps() -> None:
     sparse = scipy.sparse.random(400, 140, 0.02, random_state=0, format="csr")
     assert not small_step.suits(df.Problem(sparse, np.arange(400) % 2, lam=1e-3))  # LAPACK factorises it
     assert small_step.suits(df.Problem(sparse[:, :100], np.arange(400) % 2, lam=1e-3))
+
+
+def test_a_factor_is_not_kept_where_steps_are_quick() -> None:
+    """Both Hessians cost more than three products; but the smaller one no more than the calls for those."""
+    rng = np.random.default_rng(0)
+    for n, small in ((1_000, True), (10_000, False)):
+        X = rng.normal(size=(n, 80))
+        problem = df.Problem(X, X[:, 0] > 0.3 * rng.normal(size=n), lam=1e-3)
+        assert hessian.in_products(problem) > WORTH[True]
+        newton = Newton(problem, RandomSource(0))
+        newton.start(np.zeros(n), 0.0)
+        assert newton.is_small == small
+        assert newton.keeps_factor != small
+        newton.visit(n)
+        newton.visit(n)
+        assert (newton.factor is None) == small
 
 
 def test_columns_that_depend_on_each_other() -> None:

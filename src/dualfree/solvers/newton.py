@@ -56,6 +56,7 @@ _FIRST = 2  # products, after which the rate is looked at
 # Products with the Hessian. Where it and its factorisation cost more than so many (with sparse rows, with dense ones), the
 # factor is kept for other steps; where they cost more than so many, they are the last resort.
 WORTH, DEAR = (10, 3), 25
+_QUICK_SOLUTION = 5e5  # nanoseconds: below that, a step in two calls costs less than what the interpreter does for the products
 # The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
 _SAMPLE_STEPS, _BY_CHANCE = 12, 0.2
@@ -104,8 +105,10 @@ class Newton(Solver):
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
         in_products = hessians.in_products(self.problem) if self.direct(self.problem) else np.inf
         self.dear = in_products > DEAR
-        self.keeps_factor = in_products > WORTH[self.problem.is_dense]
-        self.is_small = not self.keeps_factor and self.team.size == 1 and small_step.suits(self.problem)
+        keep = in_products > WORTH[self.problem.is_dense]
+        quick = not keep or (not self.dear and hessians.solution_cost(self.problem) < _QUICK_SOLUTION)
+        self.is_small = quick and self.team.size == 1 and small_step.suits(self.problem)
+        self.keeps_factor = keep and not self.is_small
         self.factor: Factor | None = None
         self.full_price = self.most_products = int(min(in_products, CG_STEPS))
         size = sample_size(self.problem)

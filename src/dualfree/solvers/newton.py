@@ -56,7 +56,7 @@ _FIRST = 2  # products, after which the rate is looked at
 # Products with the Hessian. Where it and its factorisation cost more than so many (with sparse rows, with dense ones), the
 # factor is kept for other steps; where they cost more than so many, they are the last resort.
 WORTH, DEAR = (10, 3), 25
-_QUICK_SOLUTION = 5e5  # nanoseconds: below that, a step in two calls costs less than what the interpreter does for the products
+_QUICK_SOLUTION = 5e5  # nanoseconds: a step in two calls takes less than the interpreter would for products
 # The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
 _SAMPLE_STEPS, _BY_CHANCE = 12, 0.2
@@ -85,6 +85,9 @@ class Newton(Solver):
     sample: Sample | None = None
     """A look at some rows, where it has been taken already."""
 
+    serves_others: bool = False
+    """Whether this is a part of the rows, whose factor all of them will use."""
+
     @staticmethod
     def suits(problem: Shape) -> bool:
         """Whether the loss is smooth and says its curvature."""
@@ -106,7 +109,8 @@ class Newton(Solver):
         in_products = hessians.in_products(self.problem) if self.direct(self.problem) else np.inf
         self.dear = in_products > DEAR
         keep = in_products > WORTH[self.problem.is_dense]
-        quick = not keep or (not self.dear and hessians.solution_cost(self.problem) < _QUICK_SOLUTION)
+        may_be_quick = not self.dear and not self.serves_others
+        quick = not keep or (may_be_quick and hessians.solution_cost(self.problem) < _QUICK_SOLUTION)
         self.is_small = quick and self.team.size == 1 and small_step.suits(self.problem)
         self.keeps_factor = keep and not self.is_small
         self.factor: Factor | None = None
@@ -149,7 +153,7 @@ class Newton(Solver):
             self._look()
         part = problem.subset(drawn_evenly(problem.n, sample_size(problem), self.rng))
         steps = Newton(part, self.rng)
-        steps.team = self.team.on(part)
+        steps.team, steps.serves_others = self.team.on(part), self.keeps_factor
         if self.sample is not None:
             steps.given_w = self.sample.steps.w
         steps.start(np.zeros(part.n), 0.0 if self.sample is None else self.sample.steps.intercept)

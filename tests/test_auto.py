@@ -23,7 +23,7 @@ from dualfree.solvers.adaptive import Adaptive, _in_rounds, _share_out
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
 from dualfree.solvers.conjugate_gradients import ConjugateGradients
-from dualfree.solvers.exact_steps import ExactSteps
+from dualfree.solvers.exact_steps import ExactSteps, run_length
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations
 from dualfree.solvers.sample import Sample, sample_size, tells_weights
@@ -159,6 +159,18 @@ def test_the_gap_of_a_sample_is_its_gap() -> None:
         # the steps were those of the problem on these rows: w is w(α) there, and the other rows took no part
         assert np.allclose(steps.w, part.weights_of(alpha), rtol=0, atol=1e-12)
         assert np.count_nonzero(steps.alpha) == np.count_nonzero(alpha) > 90
+
+
+def test_a_sample_of_many_columns_visits_its_own_rows() -> None:
+    """Rows come in runs there, each of them of rows chosen."""
+    X = scipy.sparse.random(4_000, 3_000, 0.002, format="csr", random_state=0)
+    problem = df.Problem(X, np.arange(4_000) % 2, "smoothed_hinge", 1e-3)
+    assert run_length(problem) > 1
+    sample = Sample(problem, np.random.default_rng(0), 500)
+    assert np.isin(np.flatnonzero(sample.steps.alpha), sample.chosen).all()
+    assert np.array_equal(np.sort(sample.steps.permutation), sample.chosen)
+    with pytest.raises(ValueError, match="5 items do not fill 4 places"):
+        shuffle_runs(np.arange(5), np.empty(4, np.int64), 2, np.random.default_rng(0))
 
 
 def test_two_epochs_on_a_part_of_the_rows_choose_the_method() -> None:

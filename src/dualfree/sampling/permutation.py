@@ -37,6 +37,8 @@ def shuffle_runs(source: Array, order: Array, length: int, rng: np.random.Genera
     >>> sorted(order.tolist()), int((np.diff(order) == 1).sum()) >= 2
     ([0, 1, 2, 3, 4, 5], True)
     """
+    if source.size != order.size:
+        raise ValueError(f"{source.size} items do not fill {order.size} places.")
     _shuffle_runs(source, order, length, np.uint64(rng.integers(2**64, dtype=np.uint64)))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._checks import one_of
+from .._checks import Array, one_of
 from ..problem import Problem
 from ..sampling.permutation import shuffle, shuffle_runs
 from .base import RandomNumbers
@@ -55,8 +55,12 @@ class Permutations(ProxSdca):
     def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
         self.length = run_length(problem)
-        if self.length > 1:
-            self.everyone = self.permutation.copy()
+        self.visit_only(self.permutation)
+
+    def visit_only(self, chosen: Array) -> None:
+        """Leave the other rows as they are."""
+        self.permutation = chosen.astype(self.permutation.dtype, copy=False)
+        self.everyone = self.permutation.copy() if self.length > 1 else self.permutation
 
     def _shuffle(self) -> None:
         if self.length > 1:

@@ -58,7 +58,7 @@ class _StepsOnSome(Permutations):
 
     def __init__(self, problem: Problem, rng: RandomNumbers, chosen: Array) -> None:
         super().__init__(problem, rng)
-        self.permutation = chosen.astype(self.permutation.dtype)
+        self.visit_only(chosen)
         self.scale = 1.0 / (problem.lam * chosen.size)
 
 

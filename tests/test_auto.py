@@ -173,6 +173,20 @@ def test_a_sample_of_many_columns_visits_its_own_rows() -> None:
         shuffle_runs(np.arange(5), np.empty(4, np.int64), 2, np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("loss", ["huber", "smoothed_hinge"])
+def test_newton_looks_at_a_sample_of_many_columns(loss: str) -> None:
+    """Where the loss may be straight or flat at zero."""
+    rng = np.random.default_rng(0)
+    n, d = 9_000, 3_000
+    columns = (rng.zipf(1.3, size=(n, 12)) - 1) % d
+    X = scipy.sparse.csr_matrix((rng.normal(1.0, 0.3, size=12 * n), columns.ravel(), np.arange(n + 1) * 12), (n, d))
+    score = X @ rng.normal(size=d) + rng.normal(size=n)
+    problem = df.Problem(X, score if loss == "huber" else score > 0, loss, 1.0 / n)
+    result = df.solve(problem, tol=1e-8, random_state=0)
+    assert result.status == "converged"
+    assert phases(result)[-1] == "newton"
+
+
 def test_two_epochs_on_a_part_of_the_rows_choose_the_method() -> None:
     """Neither method is clearly cheaper here. With a large λ coordinate steps are nearly done, with a small one far from it."""
     rng = np.random.default_rng(0)

@@ -183,7 +183,7 @@ def test_newton_looks_at_a_sample_of_many_columns(loss: str) -> None:
     score = X @ rng.normal(size=d) + rng.normal(size=n)
     problem = df.Problem(X, score if loss == "huber" else score > 0, loss, 1.0 / n)
     result = df.solve(problem, tol=1e-8, random_state=0)
-    assert result.status == "converged"
+    assert result.status is df.Status.CONVERGED
     assert phases(result)[-1] == "newton"
 
 

@@ -12,6 +12,7 @@ import scipy.sparse
 
 import dualfree as df
 from dualfree.losses import Logistic, SquaredHinge
+from dualfree.solvers import auto
 from dualfree.solvers import newton as newton_module
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
@@ -79,16 +80,16 @@ def test_a_slow_first_step_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     run.begin_epoch()
     assert run._spent_on_trial == 4.0
     assert isinstance(run.active, Permutations)
-    looked = df.solve(problem, tol=1e-6, random_state=0)
+    looked = df.solve(problem, tol=1e-3, random_state=0)
     monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
-    without = df.solve(problem, tol=1e-6, random_state=0)
+    without = df.solve(problem, tol=1e-3, random_state=0)
     assert [entry.phase for entry in looked.trace[1:]] == [entry.phase for entry in without.trace[1:]]
     assert [entry.gap for entry in looked.trace] == [entry.gap for entry in without.trace]
     assert looked.trace[1].passes == without.trace[1].passes + 4
     assert looked.w.tobytes() == without.w.tobytes()
 
 
-def test_no_look_where_coordinate_steps_are_quick() -> None:
+def test_no_look_where_coordinate_steps_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     def looks(problem: df.Problem, alpha: float = 0.0) -> bool:
         run = Auto(problem, RandomSource(0))
         run.start(np.full(problem.n, alpha), 0.0)
@@ -99,6 +100,55 @@ def test_no_look_where_coordinate_steps_are_quick() -> None:
     assert not looks(topics(1.0))  # L ‖x‖²/(λn) = 1/4
     assert not looks(topics(0.01, n=2100))  # fewer rows than columns
     assert not looks(hashed("squared_hinge", 0.01))
+    assert looks(topics(0.1))  # 2.5 epochs, each as dear as 3.2 products
+    monkeypatch.setattr(auto, "_SLOW", 8.2)
+    assert not looks(topics(0.1))
+    monkeypatch.setattr(auto, "_SLOW", 8.0)
+    assert looks(topics(0.1))
+
+
+@pytest.mark.parametrize(("rate", "gain", "refused"), [(1.5, 0.37, True), (1.5, 0.35, False), (1.7, 0.6, False)])
+def test_what_a_first_step_has_to_promise(
+    rate: float, gain: float, refused: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To be quick, or to leave much of P: labels that are not explained make for few Newton steps."""
+    problem = topics(0.01)
+
+    def visit(self: Newton, count: int) -> None:
+        assert self.refuses is not None
+        self.refused = self.refuses(rate, gain * problem.at_zero)
+
+    monkeypatch.setattr(Newton, "visit", visit)
+    run = Auto(problem, RandomSource(0))
+    run.start(np.zeros(problem.n), 0.0)
+    run._look_at_a_step()
+    assert isinstance(run.active, Permutations if refused else Newton)
+    assert run._on_trial != refused
+
+
+def test_the_gain_is_that_of_the_quadratic_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two products with preconditioned conjugate gradients, against the model of P at zero along what they found."""
+    problem = topics(0.01)
+    newton = Newton(problem, RandomSource(0))
+    newton.start(np.zeros(problem.n), 0.0)
+    found: list[Any] = []
+    step = newton_module.LinearCg.step
+
+    def recorded(self: Any, times: Any) -> None:
+        step(self, times)
+        found.append(self.point.copy())
+
+    monkeypatch.setattr(newton_module.LinearCg, "step", recorded)
+    told: list[float] = []
+    newton.refuses = lambda rate, gain: bool(told.extend((rate, gain))) or True
+    newton.visit(problem.n)
+    assert newton.refused
+    assert not newton.w.any()
+    assert len(found) == 2
+    margins = problem.margins(found[-1])
+    bend = 0.25 * float(margins @ margins) / problem.n + problem.lam * float(found[-1] @ found[-1])
+    slope = float(problem.gradient(np.zeros(problem.d)) @ found[-1])
+    assert told[1] == pytest.approx(-slope - 0.5 * bend, rel=1e-9)
 
 
 def test_a_look_is_at_one_step_of_many_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:

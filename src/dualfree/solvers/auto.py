@@ -61,10 +61,11 @@ _DEAR_SCAN = 1.5  # an epoch and a scan, in epochs
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _DEAR = 40  # products, for a factorisation that ends at the optimum
 _TOO_MANY_PASSES = 500
-_CHEAP, _FORESEEN = 3.0, 100  # products to an epoch; the most passes that are believed to be left
-# Coordinate steps are likely to be slow above this L ‖x‖²/(λn); conjugate gradients are quick from this rate on: what a
-# product with the Hessian takes from the logarithm of the energy.
-_SLOW, _QUICK = 2.6, 1.6
+_CHEAP, _FORESEEN = 1.5, 100  # products to an epoch; the most passes that are believed to be left
+# Coordinate steps are likely to be slow where L ‖x‖²/(λn) epochs cost as much as so many products with the Hessian. Conjugate
+# gradients are quick from this rate on: what a product takes from the logarithm of the energy. Truncated steps are few up to
+# this part of P(0) that the first promises to gain; 0.72 would be all, every label being explained by a quadratic.
+_SLOW, _QUICK, _EXPLAINED = 5.0, 1.6, 0.36
 _TOO_MANY_FOR_CG = 100
 _NEAR = 1e-4
 _OPTIMISTIC = 10.0  # a gap that is so many times what was estimated proves the estimate wrong
@@ -204,27 +205,31 @@ class Auto(Solver):
         """Whether coordinate steps are likely to be slow, and a first truncated Newton step is worth a look.
 
         In theory coordinate steps divide the gap by e in about 1 + q epochs, q being the mean of L_i ‖x_i‖²/(λn). A Newton step
-        tells how many products with the Hessian its system needs; with flat parts of the loss, the first says little of others.
+        tells how many products with the Hessian its system needs, and how much there is to gain: where that is nearly all of P,
+        rows cease to matter one after the other, which makes for many Newton steps and few epochs. With flat parts of the loss,
+        the first step says little of others.
         """
         problem = self.problem
         if not isinstance(self.active, Permutations) or not isinstance(problem.loss, Logistic):
             return False
         q = float(problem.smoothness @ problem.row_norms_squared) / (problem.lam * problem.n**2)
-        return q > _SLOW and problem.n > problem.d and self._truncated_steps_are_cheap()
+        slow = q * self._epoch_cost() > _SLOW * hessian.product_cost(problem)
+        return slow and problem.n > problem.d and self._truncated_steps_are_cheap()
 
     def _look_at_a_step(self) -> None:
-        """Begin a truncated Newton step at zero; if its first products are quick, make it, and have such steps on trial."""
+        """Begin a truncated Newton step at zero; if its first products promise well, make it, and have such steps on trial."""
         problem, before, passes = self.problem, self.active, self.rows_touched / self.problem.n
         newton = Newton(problem, self.rng)
-        newton.team, newton.target, newton.least_rate = self.team, self.target, _QUICK
+        newton.team, newton.target = self.team, self.target
+        newton.refuses = lambda rate, gain: rate < _QUICK and gain > _EXPLAINED * problem.at_zero
         newton.start(np.zeros(problem.n), 0.0)
         newton.begins_on_sample = False
         newton.visit(problem.n)
         self.rows_touched += newton.rows_touched
-        if newton.rate < newton.least_rate:
+        if newton.refused:
             self.spent_looking = newton.rows_touched / problem.n
             return
-        newton.rows_touched, newton.least_rate = 0.0, -math.inf
+        newton.rows_touched, newton.refuses = 0.0, None
         self._go_on_with(newton)
         self.trial = Trial(newton, max(self.target, _DIGITS * problem.at_zero))
         self.trial.begin(before, passes, _FORESEEN / _LITTLE_GAIN * self._epoch_cost(), problem.at_zero)
@@ -391,9 +396,9 @@ class Auto(Solver):
         return isinstance(self.active, ExactSteps) and self._number_of_steps_is_a_guess
 
     def _truncated_steps_are_cheap(self) -> bool:
-        """Whether the Hessian is too large to be formed, and a product with it costs much less than an epoch."""
+        """Whether the Hessian is too large to be formed, and a product with it costs less than an epoch."""
         problem = self.problem
-        if not Newton.suits(problem) or Newton.direct(problem):
+        if not Newton.suits(problem) or Newton.direct(problem) or problem.is_dense:
             return False
         return self._epoch_cost() >= _CHEAP * hessian.product_cost(problem)
 

@@ -33,10 +33,12 @@ _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
 _PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.035, 0.5  # the same where there are few columns
 _LEAST_CURVATURE = 1e-12  # of the intercept, where no row is on a curved part of the loss
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
+_FEWER_CURVED = 0.2  # the same of sparse rows with values in a product, which come late in a run: most are texts
 _MOSTLY = 0.75  # of a tile's rows: where more are not flat, to leave out the others would cost more than it saves
-# A factorisation, for d³; a product with the Hessian, for a stored entry (in a dense row, in a sparse one) and for a row.
-PER_CUBE = 0.015
-_PER_PRODUCT_ENTRY, _PER_PRODUCT_SPARSE_ENTRY, _PER_PRODUCT_ROW = 0.5, 0.8, 10.0
+PER_CUBE = 0.015  # a factorisation, for d³
+# A product with the Hessian, for a stored entry (of a dense row, of a sparse one with and without values) and for a row.
+_PER_PRODUCT_ENTRY = {1: 0.5, 3: 1.9, 2: 1.2}
+_PER_PRODUCT_ROW, _PER_PRODUCT_SPARSE_ROW = 10.0, 3.0
 
 
 def fits(problem: Shape) -> bool:
@@ -60,8 +62,11 @@ def _curved_share(problem: Problem) -> float:
 
 def product_cost(problem: Problem) -> float:
     """About how many nanoseconds a product of the Hessian with a vector takes."""
-    per_entry = _PER_PRODUCT_ENTRY if problem.is_dense else _PER_PRODUCT_SPARSE_ENTRY
-    return _curved_share(problem) * (per_entry * problem.nnz + _PER_PRODUCT_ROW * problem.n)
+    per_row = _PER_PRODUCT_ROW if problem.is_dense else _PER_PRODUCT_SPARSE_ROW
+    share = _curved_share(problem)
+    if share < 1.0 and len(problem.rows) == 3:
+        share = _FEWER_CURVED
+    return share * (_PER_PRODUCT_ENTRY[len(problem.rows)] * problem.nnz + per_row * problem.n)
 
 
 def solution_cost(problem: Problem) -> float:

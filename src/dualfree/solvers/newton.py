@@ -77,10 +77,11 @@ class Newton(Solver):
     decrement: float = np.inf
     """What the last step was to gain of P by its quadratic model."""
 
-    rate: float = np.inf
-    """What each of the first two products took from the logarithm of the energy, in the last step that had two."""
-    least_rate: float = -np.inf
-    """A step that is slower than that ends with those products, and is not made."""
+    refuses: Callable[[float, float], bool] | None = None
+    """Whether a step that has made two products should end there: told what each of them took from the logarithm of the
+    energy, and what the two are to gain of P by its quadratic model."""
+    refused: bool = False
+    """Whether the last step ended so, and was not made."""
 
     sample: Sample | None = None
     """A look at some rows, where it has been taken already."""
@@ -191,7 +192,7 @@ class Newton(Solver):
         gradient /= n
         gradient[:d] += problem.lam * self.w
         direction = None if direct else self._conjugate_gradients(self.alpha, gradient)
-        if self.rate < self.least_rate:
+        if self.refused:
             self.rows_touched += 2 * n
             return
         if direction is None:
@@ -335,10 +336,10 @@ class Newton(Solver):
             solution.step(lambda vector: hessian_product(self.team, curvatures, vector))
             made += 1
             self.rows_touched += problem.n
-            if made == _FIRST:
-                gained = first / solution.energy if solution.energy > 0.0 else math.inf
-                self.rate = math.log(max(gained, _TINY)) / made
-                if self.rate < self.least_rate:
+            if made == _FIRST and self.refuses is not None:
+                rate = math.log(max(first, _TINY) / max(solution.energy, _TINY)) / made
+                self.refused = self.refuses(rate, -0.5 * float(gradient @ solution.point))
+                if self.refused:
                     break
         on_budget = self.most_products < self.full_price and self.factor is None  # that of a trial
         if self.direct(problem) and not on_budget and not self._is_solved(solution, enough, 0.01 * first, needed):

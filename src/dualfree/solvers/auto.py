@@ -61,7 +61,8 @@ _DEAR_SCAN = 1.5  # an epoch and a scan, in epochs
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _DEAR = 40  # products, for a factorisation that ends at the optimum
 _TOO_MANY_PASSES = 500
-_CHEAP, _FORESEEN = 1.5, 100  # products to an epoch; the most passes that are believed to be left
+_CHEAP = (1.5, 3.0)  # products to an epoch: sparse rows, dense ones
+_FORESEEN = 100  # the most passes that are believed to be left
 # Coordinate steps are likely to be slow where L ‖x‖²/(λn) epochs cost as much as so many products with the Hessian. Conjugate
 # gradients are quick from this rate on: what a product takes from the logarithm of the energy. Truncated steps are few up to
 # this part of P(0) that the first promises to gain; 0.72 would be all, every label being explained by a quadratic.
@@ -398,9 +399,9 @@ class Auto(Solver):
     def _truncated_steps_are_cheap(self) -> bool:
         """Whether the Hessian is too large to be formed, and a product with it costs less than an epoch."""
         problem = self.problem
-        if not Newton.suits(problem) or Newton.direct(problem) or problem.is_dense:
+        if not Newton.suits(problem) or Newton.direct(problem):
             return False
-        return self._epoch_cost() >= _CHEAP * hessian.product_cost(problem)
+        return self._epoch_cost() >= _CHEAP[problem.is_dense] * hessian.product_cost(problem)
 
     def _try_truncated_steps(self, left: float, passes: float, gap: float) -> None:
         before, cost = self.active, self._cost_in_all(left, passes, gap)

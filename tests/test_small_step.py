@@ -39,6 +39,8 @@ def steps_of(problem: df.Problem, small: bool, monkeypatch: pytest.MonkeyPatch) 
         seen = []
         for _ in range(6):
             newton.visit(problem.n)
+            if newton.dual_follows:
+                newton._form_dual()
             alpha, w, b = newton.candidate()
             seen.append((w.copy(), b, alpha.copy(), newton.decrement, newton.gap_estimate, newton.rows_touched))
     return seen

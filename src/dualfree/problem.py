@@ -102,7 +102,7 @@ class Problem:
         self.n, self.d = self.X.shape
         self.rows = _rows.without_ones(_rows.as_rows(self.X))
         self.row_norms_squared: Array = _rows.squared_norms(self.rows)
-        if not np.isfinite(self.row_norms_squared).all():
+        if not math.isfinite(self.row_norms_squared.max()):
             refuse_not_finite(self.X)
             row = int(np.argmin(np.isfinite(self.row_norms_squared)))
             raise ValueError(f"X is too large in row {row}: its squared norm overflows. Rescale the columns of X.")
@@ -218,7 +218,8 @@ class Problem:
         if self._at_zero is None and alike and not self.fit_intercept:
             self._at_zero = float(self.loss(0.0, 1.0)) * float(self.sample_weight.sum()) / self.n
         if self._at_zero is None and isinstance(self.loss, Squared) and not self.fit_intercept:
-            self._at_zero = 0.5 * float(np.einsum("i,i,i->", self.sample_weight, self.y, self.y)) / self.n
+            weighted = self.y if self.unit_weights else self.sample_weight * self.y
+            self._at_zero = 0.5 * float(np.einsum("i,i->", weighted, self.y)) / self.n  # not by BLAS and its threads
         if self._at_zero is None:
             b = self.intercept_at_zero if self.fit_intercept else 0.0
             self._at_zero = loss_sum(self.loss.compiled, np.zeros(self.n), b, self.y, self.sample_weight) / self.n

@@ -112,7 +112,7 @@ class Auto(Solver):
                 self.active = ConjugateGradients(self.problem, self.rng)
         self.active.team, self.active.given_w, self.active.target = self.team, self.given_w, self.target
         self.active.start(alpha, intercept)
-        self.looks = self.given_w is None and not alpha.any() and self._truncated_steps_may_be_quick()
+        self.looks = self.given_w is None and self._truncated_steps_may_be_quick() and not alpha.any()
 
     def begin_epoch(self) -> None:
         """Pass on to the active method; before the first epoch, look whether it is the right one."""

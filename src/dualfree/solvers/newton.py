@@ -226,12 +226,16 @@ class Newton(Solver):
             problem.d,
         )
         gradient, direction = np.empty((2, d + problem.fit_intercept))
-        small_step.newton_direction(
-            problem.rows, loss, self.margins, b, y, s, plain(problem), lam, self.w, self.alpha, gradient, direction
-        )
+        arrives = isinstance(problem.loss, Squared) and not self.w.any()
+        if arrives and plain(problem) and problem.is_dense and not problem.fit_intercept:
+            small_step.normal_equations(problem.rows[0], y, lam, gradient, direction)
+        else:
+            small_step.newton_direction(
+                problem.rows, loss, self.margins, b, y, s, plain(problem), lam, self.w, self.alpha, gradient, direction
+            )
         self.unsolved = 0.0
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
-        if isinstance(problem.loss, Squared) and not self.w.any():
+        if arrives:
             self._arrive(direction[:d], step_b)
         else:
             t, slope, terms, cut = small_step.step_along(

@@ -15,7 +15,8 @@ from .. import rows as _rows
 from .._jit import device, kernel
 from ..problem import Problem
 from ..team import SAID
-from ..vector_math import dot
+from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of
+from ..vector_math import dot, wide_vectors
 from . import hessian as hessians
 from .hessian import gradient_and_curvatures, narrow_derivatives, pairs, regularise, substitute
 from .line_search import LINE_STEPS, move_along, next_length, slope_along
@@ -61,6 +62,31 @@ def newton_direction(
     regularise(hessian, n, d, lam)
     _divide(hessian, gradient, direction)
     for j in range(size):
+        direction[j] = -direction[j]
+
+
+@kernel
+def normal_equations(X: Any, y: Any, lam: float, gradient: Any, direction: Any) -> None:
+    """As `newton_direction` at w = 0, for the squared loss without weights and without an intercept: Xᵀy and XᵀX is all.
+
+    Nothing of length n is read but y, nothing is written.
+    """
+    wide_vectors()
+    n, d = X.shape
+    hessian = np.zeros((d, d))
+    gradient[:] = 0.0
+    tile = empty_tile(d)
+    rows = rows_of(tile)
+    for first in range(0, n, rows):
+        last = min(first + rows, n)
+        fill_tile(X, first, last, tile)
+        add_tile(tile, y[first:last], gradient)
+        add_tile_products(tile, last - first, hessian)
+    for j in range(d):
+        gradient[j] /= -n
+    regularise(hessian, n, d, lam)
+    _divide(hessian, gradient, direction)
+    for j in range(d):
         direction[j] = -direction[j]
 
 

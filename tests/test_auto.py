@@ -441,7 +441,7 @@ def formed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_a_dear_hessian_is_the_last_resort(
     loss: str, fit_intercept: bool, formed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(newton, "DEAR", 0)
+    monkeypatch.setattr(newton, "DEAR", dict.fromkeys(newton.DEAR, 0))
     problem = make_problem(loss, n=400, d=12, lam=1e-6, fit_intercept=fit_intercept)
     steps = Newton(problem, np.random.default_rng(0))
     steps.start(np.zeros(problem.n), 0.0)
@@ -462,7 +462,7 @@ def test_a_dear_hessian_is_the_last_resort(
 def test_one_hessian_serves_many_steps(
     loss: str, fit_intercept: bool, formed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(newton, "WORTH", (0, 0))
+    monkeypatch.setattr(newton, "WORTH", dict.fromkeys(newton.WORTH, 0))
     monkeypatch.setattr(newton, "_QUICK_SOLUTION", 0.0)
     problem = make_problem(loss, n=400, d=12, lam=1e-4, fit_intercept=fit_intercept)
     counts = {}
@@ -485,7 +485,7 @@ def test_one_hessian_serves_many_steps(
 def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
     easy, hard = (make_problem("logistic", n=400, d=12, lam=lam) for lam in (1.0, 1e-9))
 
-    def after_a_step(problem: df.Problem, **options: float) -> Newton:
+    def after_a_step(problem: df.Problem, **options: Any) -> Newton:
         for name, value in options.items():
             monkeypatch.setattr(newton, name, value)
         steps = Newton(problem, np.random.default_rng(0))
@@ -494,11 +494,11 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
         return steps
 
     assert after_a_step(easy).factor is None  # a Hessian costs little here
-    assert after_a_step(easy, WORTH=(0, 0)).factor is None
-    assert after_a_step(easy, WORTH=(0, 0), _QUICK_SOLUTION=0.0).factor is not None
+    assert after_a_step(easy, WORTH=dict.fromkeys(newton.WORTH, 0)).factor is None
+    assert after_a_step(easy, WORTH=dict.fromkeys(newton.WORTH, 0), _QUICK_SOLUTION=0.0).factor is not None
     shares: list[float] = []
     monkeypatch.setattr(newton, "root_of_slope", lambda *_: shares.append(0.5) or 0.5)
-    assert after_a_step(hard, WORTH=(0, 0)).factor is None  # half a step: other curvatures
+    assert after_a_step(hard, WORTH=dict.fromkeys(newton.WORTH, 0)).factor is None  # half a step: other curvatures
     assert shares
     monkeypatch.undo()
 
@@ -513,7 +513,7 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
         return derivatives(team, *given)
 
     monkeypatch.setattr(newton, "derivatives", recorded)
-    after_a_step(problem, WORTH=(0, 0), _WORTH_A_SAMPLE=0.0)
+    after_a_step(problem, WORTH=dict.fromkeys(newton.WORTH, 0), _WORTH_A_SAMPLE=0.0)
     assert formed[0] == 500  # on a part of the sample
     assert formed[-1] == 0  # the step on all rows had an earlier one as its preconditioner
     assert problem.n not in formed
@@ -521,7 +521,7 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6])
 def test_the_estimate_counts_what_conjugate_gradients_left(lam: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newton, "DEAR", 0)
+    monkeypatch.setattr(newton, "DEAR", dict.fromkeys(newton.DEAR, 0))
     monkeypatch.setattr(Newton, "_is_solved", staticmethod(lambda solution, _, fair, __: solution.energy <= fair))
     problem = make_problem("logistic", n=400, d=12, lam=lam)
     steps = Newton(problem, np.random.default_rng(0))

@@ -389,7 +389,8 @@ class Auto(Solver):
         problem = self.problem
         if isinstance(problem.loss, (Logistic, Squared)):
             return False
-        return Newton.suits(problem) and Newton.direct(problem) and hessian.in_products(problem) > DEAR
+        direct = Newton.suits(problem) and Newton.direct(problem)
+        return direct and hessian.in_products(problem) > DEAR[len(problem.rows)]
 
     @property
     def _truncated_steps_are_a_guess(self) -> bool:

@@ -264,6 +264,13 @@ def test_constants() -> None:
     assert problem.nnz_per_row_max == (dense(problem) != 0).sum(axis=1).max()
 
 
+@pytest.mark.parametrize("weights", ["none", "random", "zeros"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge", "huber"])
+def test_at_zero_is_the_objective_there(loss: str, weights: str) -> None:
+    problem = make_problem(loss, weights=weights)
+    assert problem.at_zero == pytest.approx(problem.primal(np.zeros(problem.d)), rel=1e-12)
+
+
 # --- entries that are all 1 -------------------------------------------------------------------------------------------
 
 

@@ -59,10 +59,7 @@ def newton_direction(
     _derivatives(rows, d, all_rows, loss, z, b, y, s, plain, out, gradient.reshape(1, size), hessians)
     gradient /= n
     gradient[:d] += lam * w
-    regularise(hessian, n, d, lam)
-    _divide(hessian, gradient, direction)
-    for j in range(size):
-        direction[j] = -direction[j]
+    _set_direction(hessian, n, d, lam, gradient, direction)
 
 
 @kernel
@@ -84,10 +81,7 @@ def normal_equations(X: Any, y: Any, lam: float, gradient: Any, direction: Any) 
         add_tile_products(tile, last - first, hessian)
     for j in range(d):
         gradient[j] /= -n
-    regularise(hessian, n, d, lam)
-    _divide(hessian, gradient, direction)
-    for j in range(d):
-        direction[j] = -direction[j]
+    _set_direction(hessian, n, d, lam, gradient, direction)
 
 
 @kernel
@@ -160,6 +154,15 @@ def _sparse_derivatives(
 ) -> None:
     gradient_and_curvatures(0, all_rows, rows, loss, z, b, y, s, gradients.shape[1] > d, out, gradients)
     pairs(0, all_rows, rows, out, d, hessians)
+
+
+@device
+def _set_direction(total: Any, n: int, d: int, lam: float, gradient: Any, direction: Any) -> None:
+    """Turn Σ c_i x_i x_iᵀ into the Hessian H of P, in place, and set direction = −H⁻¹ gradient."""
+    regularise(total, n, d, lam)
+    _divide(total, gradient, direction)
+    for j in range(direction.size):
+        direction[j] = -direction[j]
 
 
 @device

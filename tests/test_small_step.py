@@ -96,6 +96,33 @@ def test_a_factor_is_not_kept_where_steps_are_quick() -> None:
         assert (newton.factor is None) == small
 
 
+@pytest.mark.parametrize(
+    ("form", "in_products", "keeps", "dear"),
+    [
+        ("dense", 2.9, False, False),
+        ("dense", 3.1, True, False),
+        ("dense", 25.1, True, True),
+        ("ones", 9.9, False, False),
+        ("ones", 24.9, True, False),
+        ("ones", 25.1, True, True),
+        ("sparse", 3.9, False, False),
+        ("sparse", 9.9, True, False),
+        ("sparse", 10.1, True, True),
+    ],
+)
+def test_what_a_factorisation_may_cost(
+    form: str, in_products: float, keeps: bool, dear: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In products, which are dearer where rows have values: there conjugate gradients are tried first from ten on."""
+    X = table(form)
+    problem = df.Problem(X, np.arange(X.shape[0]) % 2, lam=1e-3)
+    monkeypatch.setattr(hessian, "in_products", lambda _: in_products)
+    monkeypatch.setattr("dualfree.solvers.newton._QUICK_SOLUTION", 0.0)
+    newton = Newton(problem, RandomSource(0))
+    newton.start(np.zeros(problem.n), 0.0)
+    assert (newton.keeps_factor, newton.dear) == (keeps, dear)
+
+
 def test_columns_that_depend_on_each_other() -> None:
     """The Hessian is singular but for a penalty that rounding takes away: something is added to it, and the step is finite."""
     X = np.repeat(np.random.default_rng(0).normal(size=(200, 2)), 3, axis=1)

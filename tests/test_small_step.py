@@ -86,7 +86,7 @@ def test_a_factor_is_not_kept_where_steps_are_quick() -> None:
     for n, small in ((1_000, True), (10_000, False)):
         X = rng.normal(size=(n, 80))
         problem = df.Problem(X, X[:, 0] > 0.3 * rng.normal(size=n), lam=1e-3)
-        assert hessian.in_products(problem) > WORTH[1]
+        assert hessian.in_products(problem) > WORTH[problem.kind]
         newton = Newton(problem, RandomSource(0))
         newton.start(np.zeros(n), 0.0)
         assert newton.is_small == small

@@ -99,7 +99,7 @@ class Certificate:
         matrix = finite_matrix(X)
         rows = _rows.as_rows(matrix)
         norms = np.sqrt(_rows.squared_norms(rows))
-        lengths = np.diff(matrix.indptr) if len(rows) == 3 else matrix.shape[1]
+        lengths = _rows.stored_lengths(matrix)
         per_unit = self.distance_bound + (lengths + 4.0) * _EPS * self.weight_norm  # the rounding of x·w included
         spread = np.zeros_like(norms)
         np.multiply(norms, per_unit, out=spread, where=norms > 0)  # an empty row has none, whatever is known of w

@@ -192,9 +192,14 @@ class Problem:
         return np.asarray(self.sample_weight * self.loss.smoothness)
 
     @property
+    def kind(self) -> _rows.Kind:
+        """How the rows are held."""
+        return _rows.kind_of(self.rows)
+
+    @property
     def is_dense(self) -> bool:
         """Whether the rows are kept with their zeros."""
-        return len(self.rows) == 1
+        return self.kind is _rows.Kind.DENSE
 
     @property
     def nnz(self) -> int:

@@ -10,6 +10,7 @@ Costs: `row_dot` and `row_add` are O(nnz_i). Every sum is kept in float64, whate
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -32,13 +33,26 @@ _SMALL, _LARGE = 1 << 13, 1 << 26  # entries: less is not worth it, more would t
 TOGETHER = 64  # rows that stay in the first-level cache between two uses
 
 
+class Kind(IntEnum):
+    """How rows are held; the value is the number of arrays."""
+
+    DENSE = 1
+    ONES = 2
+    VALUES = 3
+
+
+def kind_of(rows: Rows) -> Kind:
+    """Return how rows are held."""
+    return Kind(len(rows))
+
+
 def is_dense(rows: Any) -> bool:
     """Whether numba's type of `rows` is that of a dense matrix."""
-    return isinstance(rows, types.BaseTuple) and len(rows) == 1
+    return isinstance(rows, types.BaseTuple) and len(rows) == Kind.DENSE
 
 
 def _is_ones(rows: Any) -> bool:
-    return isinstance(rows, types.BaseTuple) and len(rows) == 2
+    return isinstance(rows, types.BaseTuple) and len(rows) == Kind.ONES
 
 
 # --- pieces that kernels call -----------------------------------------------------------------------------------------
@@ -450,9 +464,14 @@ def filled(X: Any) -> Any:
     return X.toarray() if has_few_zeros and _SMALL <= n * d <= _LARGE else X
 
 
+def stored_lengths(X: Any) -> Any:
+    """Return the number of stored entries of each row of a CSR matrix; one number for a dense one."""
+    return X.shape[1] if isinstance(X, np.ndarray) else np.diff(X.indptr)
+
+
 def without_ones(rows: Rows) -> Rows:
     """Return CSR rows without their values where those are all 1."""
-    return rows[1:] if len(rows) == 3 and _all_ones(rows[0]) else rows
+    return rows[1:] if len(rows) == Kind.VALUES and _all_ones(rows[0]) else rows
 
 
 @kernel

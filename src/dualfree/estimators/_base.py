@@ -121,7 +121,7 @@ class CertifiedModel(CallbackSupportMixin, BaseEstimator):  # type: ignore[misc]
         rounding = 4.0 * np.finfo(np.float64).eps * np.abs(scores.astype(np.float64))
         if scores.dtype == np.float32:
             rows = _rows.as_rows(X)
-            lengths = np.diff(X.indptr) if len(rows) == 3 else X.shape[1]
+            lengths = _rows.stored_lengths(X)
             weights = float(np.linalg.norm(np.atleast_2d(self.coef_).astype(np.float64), axis=1).max())
             sizes = np.sqrt(_rows.squared_norms(rows)) * weights + float(np.abs(self.intercept_).max())
             each = (lengths + 4.0) * np.finfo(np.float32).eps * sizes

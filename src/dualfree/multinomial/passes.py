@@ -25,7 +25,7 @@ class Passes:
     def __init__(self, problem: MultinomialProblem, n_threads: int = 1) -> None:
         self.problem = problem
         self.count = 0.0
-        self._by_column = len(problem.rows) == 3
+        self._by_column = not problem.is_dense
         n_threads = min(n_threads, problem.n)
         edges = np.linspace(0, problem.n, n_threads + 1).astype(int)
         self._blocks = [(int(edges[t]), int(edges[t + 1])) for t in range(n_threads)]

@@ -92,9 +92,14 @@ class MultinomialProblem:
         return int(self.classes.size)
 
     @property
+    def is_dense(self) -> bool:
+        """Whether X is dense."""
+        return _rows.kind_of(self.rows) is _rows.Kind.DENSE
+
+    @property
     def nnz(self) -> int:
         """Stored entries of X."""
-        return int(self.rows[2][-1]) if len(self.rows) == 3 else self.n * self.d
+        return self.n * self.d if self.is_dense else int(self.rows[2][-1])
 
     def _checked_classes(self, y: Any) -> tuple[Array, Array]:
         labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
@@ -121,7 +126,7 @@ class MultinomialProblem:
         return other
 
     def __repr__(self) -> str:
-        form = "CSR" if len(self.rows) == 3 else "dense"
+        form = "dense" if self.is_dense else "CSR"
         intercept = ", fit_intercept=True" if self.fit_intercept else ""
         return f"MultinomialProblem({self.n}×{self.d} {form}, {self.K} classes, lam={self.lam:g}{intercept})"
 

@@ -23,7 +23,7 @@ from .._checks import Array
 from .._jit import device, kernel
 from ..losses.calls import loss_slopes, residual
 from ..problem import Problem
-from ..rows import Rows, as_rows, margins_into, row_add, row_dot, row_value
+from ..rows import Rows, as_rows, is_dense, margins_into, row_add, row_dot, row_value
 from ..sampling import lemma_scales
 from ..sampling.sum_tree import build, draw, new_tree, refresh
 from ..vector_math import wide_vectors
@@ -45,7 +45,7 @@ class AdfSdca(Solver):
         super().__init__(problem, rng)
         self.columns: Rows
         self.aim: tuple[Any, ...]  # x_i as `_aim_at` leaves it for `_spread`
-        if len(problem.rows) > 1:
+        if not problem.is_dense:
             columns = problem.X.tocsc()
             self.columns = _narrowed(as_rows(columns), problem.n)
             per_column = np.diff(columns.indptr).astype(np.float64)
@@ -306,7 +306,7 @@ _OPTIONS = {"error_model": "numpy", "nogil": True}
 
 @overload(_aim_at, strict=False, jit_options=_OPTIONS)
 def _aim_at_overload(rows: Any, columns: Any, i: Any, step: Any, aim: Any) -> Any:
-    if len(rows) == 1:
+    if is_dense(rows):
 
         def dense(rows: Any, columns: Any, i: Any, step: Any, aim: Any) -> Any:
             x = rows[0][i]
@@ -333,7 +333,7 @@ def _aim_at_overload(rows: Any, columns: Any, i: Any, step: Any, aim: Any) -> An
 
 @overload(_spread, strict=False, jit_options=_OPTIONS)
 def _spread_overload(rows: Any, columns: Any, aim: Any, length: Any, first: Any, last: Any, margins: Any) -> Any:
-    if len(rows) == 1:
+    if is_dense(rows):
 
         def dense(rows: Any, columns: Any, aim: Any, length: Any, first: Any, last: Any, margins: Any) -> Any:
             if length > 0:

@@ -390,7 +390,7 @@ class Auto(Solver):
         if isinstance(problem.loss, (Logistic, Squared)):
             return False
         direct = Newton.suits(problem) and Newton.direct(problem)
-        return direct and hessian.in_products(problem) > DEAR[len(problem.rows)]
+        return direct and hessian.in_products(problem) > DEAR[problem.kind]
 
     @property
     def _truncated_steps_are_a_guess(self) -> bool:

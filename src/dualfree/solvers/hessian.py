@@ -18,6 +18,7 @@ from ..certificate import Shape
 from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem
+from ..rows import Kind
 from ..team import Team, own_part, own_rows
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, fill_tile_with, rows_of, scale_tile
 from ..vector_math import AT_A_TIME, wide_vectors
@@ -36,8 +37,8 @@ _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 _FEWER_CURVED = 0.2  # the same of sparse rows with values in a product, which come late in a run: most are texts
 _MOSTLY = 0.75  # of a tile's rows: where more are not flat, to leave out the others would cost more than it saves
 PER_CUBE = 0.015  # a factorisation, for d³
-# A product with the Hessian, for a stored entry (of a dense row, of a sparse one with and without values) and for a row.
-_PER_PRODUCT_ENTRY = {1: 0.5, 3: 1.9, 2: 1.2}
+# A product with the Hessian, for a stored entry and for a row.
+_PER_PRODUCT_ENTRY = {Kind.DENSE: 0.5, Kind.ONES: 1.2, Kind.VALUES: 1.9}
 _PER_PRODUCT_ROW, _PER_PRODUCT_SPARSE_ROW = 10.0, 3.0
 
 
@@ -64,9 +65,9 @@ def product_cost(problem: Problem) -> float:
     """About how many nanoseconds a product of the Hessian with a vector takes."""
     per_row = _PER_PRODUCT_ROW if problem.is_dense else _PER_PRODUCT_SPARSE_ROW
     share = _curved_share(problem)
-    if share < 1.0 and len(problem.rows) == 3:
+    if share < 1.0 and problem.kind is Kind.VALUES:
         share = _FEWER_CURVED
-    return share * (_PER_PRODUCT_ENTRY[len(problem.rows)] * problem.nnz + per_row * problem.n)
+    return share * (_PER_PRODUCT_ENTRY[problem.kind] * problem.nnz + per_row * problem.n)
 
 
 def solution_cost(problem: Problem) -> float:

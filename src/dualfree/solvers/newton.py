@@ -34,6 +34,7 @@ from .._checks import Array
 from ..certificate import Shape
 from ..losses import Logistic, Squared
 from ..problem import Problem, slopes_into
+from ..rows import Kind
 from . import hessian as hessians
 from . import small_step
 from .base import Solver
@@ -53,10 +54,10 @@ from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size
 _TINY = 1e-200  # a quotient by it does not overflow
 CG_STEPS = 500
 _FIRST = 2  # products, after which the rate is looked at
-# Products with the Hessian, by the kind of rows: dense, sparse without values, sparse with values. Where it and its
-# factorisation cost more than so many, the factor is kept for other steps; where they cost more than so many, they are the
-# last resort.
-WORTH, DEAR = {1: 3, 2: 10, 3: 4}, {1: 25, 2: 25, 3: 10}
+# Products with the Hessian: where it and its factorisation cost more than so many, the factor is kept for other steps.
+WORTH = {Kind.DENSE: 3, Kind.ONES: 10, Kind.VALUES: 4}
+# Where they cost more than so many, they are the last resort.
+DEAR = {Kind.DENSE: 25, Kind.ONES: 25, Kind.VALUES: 10}
 _QUICK_SOLUTION = 5e5  # nanoseconds: a step in two calls takes less than the interpreter would for products
 # The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
@@ -109,8 +110,8 @@ class Newton(Solver):
         self.first_energy = 0.0
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
         in_products = hessians.in_products(self.problem) if self.direct(self.problem) else np.inf
-        self.dear = in_products > DEAR[len(self.problem.rows)]
-        keep = in_products > WORTH[len(self.problem.rows)]
+        self.dear = in_products > DEAR[self.problem.kind]
+        keep = in_products > WORTH[self.problem.kind]
         may_be_quick = not self.dear and not self.serves_others
         quick = not keep or (may_be_quick and hessians.solution_cost(self.problem) < _QUICK_SOLUTION)
         self.is_small = quick and self.team.size == 1 and small_step.suits(self.problem)
@@ -375,6 +376,6 @@ def step_cost(problem: Problem) -> float:
     passes = 3.0 * PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n
     solution, product = hessians.solution_cost(problem), hessians.product_cost(problem)
     system = min(solution, _TRUNCATED * product)
-    if solution > WORTH[len(problem.rows)] * product:  # one Hessian serves all steps
+    if solution > WORTH[problem.kind] * product:  # one Hessian serves all steps
         system = min(system, solution / _STEPS + _PRECONDITIONED * product)
     return passes + system

@@ -457,6 +457,28 @@ def test_a_dear_hessian_is_the_last_resort(
         assert df.certify(problem, steps.w, steps.intercept, steps.alpha).relative_gap < 1e-8
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_a_hessian_is_formed_once_products_have_cost_as_much(
+    loss: str, formed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But not with flat parts of the loss, where the next step may have other curvatures."""
+    monkeypatch.setattr(newton, "DEAR", dict.fromkeys(newton.DEAR, 0))
+    steps = Newton(make_problem(loss, n=400, d=12, lam=1e-3), np.random.default_rng(0))
+    steps.start(np.zeros(400), 0.0)
+    steps.full_price = steps.most_products = 12
+    steps.visit(400)
+    assert steps.all_products <= 12
+    assert not formed
+    steps.all_products = 13
+    steps.visit(400)
+    assert bool(formed) is (loss == "logistic")
+    formed.clear()
+    steps.start(np.zeros(400), 0.0)
+    steps.full_price, steps.most_products, steps.all_products = 12, 11, 13  # a trial is not to pay for one
+    steps.visit(400)
+    assert not formed
+
+
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared"])
 def test_one_hessian_serves_many_steps(
@@ -522,7 +544,9 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6])
 def test_the_estimate_counts_what_conjugate_gradients_left(lam: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newton, "DEAR", dict.fromkeys(newton.DEAR, 0))
-    monkeypatch.setattr(Newton, "_is_solved", staticmethod(lambda solution, _, fair, __: solution.energy <= fair))
+    monkeypatch.setattr(
+        Newton, "_is_solved", staticmethod(lambda solution, _, fair, *__, **___: solution.energy <= fair)
+    )
     problem = make_problem("logistic", n=400, d=12, lam=lam)
     steps = Newton(problem, np.random.default_rng(0))
     steps.start(np.zeros(problem.n), 0.0)
@@ -533,6 +557,67 @@ def test_the_estimate_counts_what_conjugate_gradients_left(lam: float, monkeypat
         gap = df.certify(problem, steps.w, 0.0, steps.alpha).gap
         if gap < 1e-3 * problem.at_zero:
             assert gap <= 3.0 * steps.gap_estimate + 1e-15
+
+
+def _truncated(lam: float, target: float, steps_made: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Newton, list[int]]:
+    """Newton's method with conjugate gradients after some steps, and how many products each of them took."""
+    monkeypatch.setattr(newton, "DEAR", dict.fromkeys(newton.DEAR, 0))
+    rng = np.random.default_rng(0)
+    turned = np.linalg.qr(rng.normal(size=(40, 40)))[0]  # so that the diagonal says little
+    X = rng.normal(size=(400, 40)) * np.geomspace(3.0, 0.03, 40) @ turned
+    problem = df.Problem(X, X @ rng.normal(size=40) + rng.logistic(size=400) > 0.0, lam=lam)
+    made: list[int] = []
+    multiply = newton.hessian_product
+
+    def counted(*given: Any) -> Any:
+        made[-1] += 1
+        return multiply(*given)
+
+    monkeypatch.setattr(newton, "hessian_product", counted)
+    steps = Newton(problem, np.random.default_rng(0))
+    steps.target = target * problem.at_zero
+    steps.start(np.zeros(problem.n), 0.0)
+    steps.most_products = 500
+    for _ in range(steps_made):
+        made.append(0)
+        steps.visit(problem.n)
+    monkeypatch.undo()
+    return steps, made
+
+
+def test_steps_far_from_the_optimum_take_fewer_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, hurried = _truncated(1e-5, 1e-10, 3, monkeypatch)
+    monkeypatch.setattr(newton, "_LITTLE", 0.0)
+    _, fair = _truncated(1e-5, 1e-10, 3, monkeypatch)
+    assert sum(hurried) < 0.8 * sum(fair)
+
+
+@pytest.mark.parametrize("target", [1e-3, 1e-6, 1e-9])
+def test_a_step_that_may_be_the_last_is_solved_as_tol_needs_it(target: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    lasts: list[bool] = []
+    may_be_last = Newton._may_be_last
+
+    def recorded(steps: Newton, gain: float) -> bool:
+        lasts.append(may_be_last(steps, gain))
+        return lasts[-1]
+
+    for number in range(1, 15):
+        monkeypatch.setattr(Newton, "_may_be_last", recorded)
+        steps, _ = _truncated(1e-5, target, number, monkeypatch)
+        problem = steps.problem
+        if lasts[-1]:
+            allowed = 0.5 * steps.target  # of the gap
+            assert float(np.sum(np.square(steps.unsolved))) / (2.0 * problem.lam) <= allowed
+            if df.certify(problem, steps.w, 0.0, steps.alpha).gap <= steps.target:
+                break
+    else:
+        pytest.fail("no step was the last")
+
+
+def test_all_digits_take_no_more_products_than_there_are_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps, made = _truncated(1e-5, 0.0, 14, monkeypatch)
+    assert max(made) <= 200  # of 500
+    assert df.certify(steps.problem, steps.w, 0.0, steps.alpha).relative_gap < 1e-11
 
 
 @given(

@@ -92,3 +92,19 @@ def test_symmetric_products_check_what_they_are_given(case: str) -> None:
         block = block.astype(np.float32)
     with pytest.raises(ValueError, match=r"^block and total must be in C order and hold double precision"):
         _add_square(dsyrk_address(), block, total)
+
+
+def test_how_large_a_hessian_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hessian, "_HESSIAN_BYTES", 8 * 21**2)
+    monkeypatch.setattr(hessian, "_DENSE_HESSIAN_BYTES", 8 * 31**2)
+
+    def fits(n: int, d: int, form: str) -> bool:
+        return hessian.fits(make_problem("logistic", n=n, d=d, form=form))
+
+    assert fits(10, 20, "dense64")
+    assert fits(100, 20, "csr64")
+    assert not fits(100, 21, "csr64")
+    assert fits(100, 21, "dense64")
+    assert not fits(20, 21, "dense64")  # larger than the data
+    assert fits(100, 30, "dense64")
+    assert not fits(100, 31, "dense64")

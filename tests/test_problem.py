@@ -64,7 +64,7 @@ def test_csr_matrices_with_few_zeros_are_kept_dense(n: int, d: int, share: float
     for kind in (df.Problem, MultinomialProblem):
         problem = kind(matrix, y, lam=1e-3)
         assert isinstance(problem.X, np.ndarray) == dense
-        assert problem.kind is (_rows.Kind.DENSE if dense else _rows.Kind.VALUES)
+        assert _rows.kind_of(problem.rows) is (_rows.Kind.DENSE if dense else _rows.Kind.VALUES)
         assert abs(problem.X - matrix).max() == 0.0
 
 

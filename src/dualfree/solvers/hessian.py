@@ -24,8 +24,8 @@ from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, fill_til
 from ..vector_math import AT_A_TIME, wide_vectors
 from .symmetric_product import add_square, dsyrk_address
 
-# The Hessian may take this many bytes; d up to 2047.
-_HESSIAN_BYTES = 1 << 25
+# The Hessian may take this many bytes: d up to 2047; of dense rows, no more than they would take in float64: d up to 5792.
+_HESSIAN_BYTES, _DENSE_HESSIAN_BYTES = 1 << 25, 1 << 28
 _BLOCK_BYTES = 1 << 18
 # Up to so many columns, dense rows are summed up in tiles; more columns pay for a symmetric product by BLAS.
 _NARROW = 100
@@ -43,8 +43,11 @@ _PER_PRODUCT_ROW, _PER_PRODUCT_SPARSE_ROW = 10.0, 3.0
 
 
 def fits(problem: Shape) -> bool:
-    """Whether the Hessian fits in memory."""
-    return 8 * (problem.d + 1) ** 2 <= _HESSIAN_BYTES
+    """Whether the Hessian may be held in memory."""
+    limit = _HESSIAN_BYTES
+    if isinstance(problem, Problem) and problem.is_dense:
+        limit = max(limit, min(8 * problem.n * problem.d, _DENSE_HESSIAN_BYTES))
+    return 8 * (problem.d + 1) ** 2 <= limit
 
 
 def cost(problem: Problem) -> float:

@@ -10,7 +10,8 @@ from .._checks import Array
 class LinearCg:
     """Solves H x = r with a preconditioner; `residual` is what is left of r, `energy` its squared size by the preconditioner.
 
-    After a step, `length` says how far it went, and `ratio` by what the direction before was multiplied in the next one.
+    After a step, `length` says how far it went, `gain` by how much it lowered xᵀHx/2 − rᵀx, and `ratio` by what the direction
+    before was multiplied in the next one; `gained` is the sum of the gains.
 
     Parameters
     ----------
@@ -27,15 +28,18 @@ class LinearCg:
         self.scaled = divided(residual)
         self.search = self.scaled.copy()
         self.energy = float(residual @ self.scaled)
+        self.gain = self.gained = 0.0
 
     def step(self, times: Callable[[Array], Array]) -> None:
         """Make one step; `times` multiplies a vector by H."""
         product = times(self.search)
         bend = float(self.search @ product)
         if not bend > 0.0:  # underflow: nothing is left to gain
-            self.energy = self.length = self.ratio = 0.0
+            self.energy = self.length = self.ratio = self.gain = 0.0
             return
         self.length = self.energy / bend
+        self.gain = 0.5 * self.length * self.energy
+        self.gained += self.gain
         self.point += self.length * self.search
         self.residual -= self.length * product
         self.scaled = self.divided(self.residual)

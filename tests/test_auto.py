@@ -18,12 +18,13 @@ import dualfree as df
 from dualfree.losses import builtin
 from dualfree.row_sums import residuals_at_zero
 from dualfree.sampling.permutation import shuffle, shuffle_runs
-from dualfree.solvers import auto, hessian, line_search, newton
+from dualfree.solvers import auto, exactness, hessian, line_search, newton
 from dualfree.solvers.adaptive import Adaptive, _in_rounds, _share_out
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
 from dualfree.solvers.conjugate_gradients import ConjugateGradients
 from dualfree.solvers.exact_steps import ExactSteps, run_length
+from dualfree.solvers.exactness import Exactness
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations
 from dualfree.solvers.sample import Sample, sample_size, tells_weights
@@ -467,14 +468,14 @@ def test_a_hessian_is_formed_once_products_have_cost_as_much(
     steps.start(np.zeros(400), 0.0)
     steps.full_price = steps.most_products = 12
     steps.visit(400)
-    assert steps.all_products <= 12
+    assert steps.products <= 12
     assert not formed
-    steps.all_products = 13
+    steps.products = 13
     steps.visit(400)
     assert bool(formed) is (loss == "logistic")
     formed.clear()
     steps.start(np.zeros(400), 0.0)
-    steps.full_price, steps.most_products, steps.all_products = 12, 11, 13  # a trial is not to pay for one
+    steps.full_price, steps.most_products, steps.products = 12, 11, 13  # a trial is not to pay for one
     steps.visit(400)
     assert not formed
 
@@ -544,9 +545,8 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6])
 def test_the_estimate_counts_what_conjugate_gradients_left(lam: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newton, "DEAR", dict.fromkeys(newton.DEAR, 0))
-    monkeypatch.setattr(
-        Newton, "_is_solved", staticmethod(lambda solution, _, fair, *__, **___: solution.energy <= fair)
-    )
+    fair = lambda exactness, solution: solution.energy <= 0.01 * exactness.first  # noqa: E731
+    monkeypatch.setattr(Exactness, "is_reached", fair)
     problem = make_problem("logistic", n=400, d=12, lam=lam)
     steps = Newton(problem, np.random.default_rng(0))
     steps.start(np.zeros(problem.n), 0.0)
@@ -587,28 +587,19 @@ def _truncated(lam: float, target: float, steps_made: int, monkeypatch: pytest.M
 
 def test_steps_far_from_the_optimum_take_fewer_products(monkeypatch: pytest.MonkeyPatch) -> None:
     _, hurried = _truncated(1e-5, 1e-10, 3, monkeypatch)
-    monkeypatch.setattr(newton, "_LITTLE", 0.0)
+    monkeypatch.setattr(exactness, "_LITTLE", 0.0)
     _, fair = _truncated(1e-5, 1e-10, 3, monkeypatch)
     assert sum(hurried) < 0.8 * sum(fair)
 
 
 @pytest.mark.parametrize("target", [1e-3, 1e-6, 1e-9])
 def test_a_step_that_may_be_the_last_is_solved_as_tol_needs_it(target: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    lasts: list[bool] = []
-    may_be_last = Newton._may_be_last
-
-    def recorded(steps: Newton, gain: float) -> bool:
-        lasts.append(may_be_last(steps, gain))
-        return lasts[-1]
-
     for number in range(1, 15):
-        monkeypatch.setattr(Newton, "_may_be_last", recorded)
         steps, _ = _truncated(1e-5, target, number, monkeypatch)
-        problem = steps.problem
-        if lasts[-1]:
-            allowed = 0.5 * steps.target  # of the gap
-            assert float(np.sum(np.square(steps.unsolved))) / (2.0 * problem.lam) <= allowed
-            if df.certify(problem, steps.w, 0.0, steps.alpha).gap <= steps.target:
+        if steps.exactness.may_be_last:
+            left = float(np.sum(np.square(steps.unsolved))) / (2.0 * steps.problem.lam)
+            assert left <= 0.5 * steps.target
+            if df.certify(steps.problem, steps.w, 0.0, steps.alpha).gap <= steps.target:
                 break
     else:
         pytest.fail("no step was the last")

@@ -38,6 +38,7 @@ from ..rows import Kind
 from . import hessian as hessians
 from . import small_step
 from .base import Solver
+from .exactness import Exactness
 from .hessian import (
     Factor,
     curvature_sum,
@@ -54,13 +55,6 @@ from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size
 _TINY = 1e-200  # a quotient by it does not overflow
 CG_STEPS = 500
 _FIRST = 2  # products, after which the rate is looked at
-# How exactly a truncated step is solved. A product that gains less than this part of the mean gain of its step is the last of
-# one made in a hurry, after no fewer than this part of the products of the step before.
-_LITTLE, _FEWER = 0.3, 0.5
-# By what the square of a step's gain is multiplied to foretell the gap after it, in 1/P(0), at least; how far that may be
-# wrong. What the residual of Newton's equation may be answerable for, of the gap wanted.
-_LEAST_BEND, _WRONG, _UNSOLVED = 10.0, 2.0, 0.5
-_DIGITS = 1e-15  # of P(0), that there are
 # Products with the Hessian: where it and its factorisation cost more than so many, the factor is kept for other steps.
 WORTH = {Kind.DENSE: 3, Kind.ONES: 10, Kind.VALUES: 4}
 # Where they cost more than so many, they are the last resort.
@@ -114,11 +108,8 @@ class Newton(Solver):
         if self.given_w is not None:
             self.w = self.given_w
         self.margins = np.empty(self.problem.n)
-        self.first_energy = 0.0
-        self.all_products = 0  # of truncated steps with the diagonal as preconditioner
-        self.products = 0  # of the last truncated step
-        self.hurries = True  # whether truncated steps may do with less
-        self.bend = _LEAST_BEND / max(self.problem.at_zero, _TINY)  # the gap after a step, in squares of its gain
+        self.exactness = Exactness(self.problem)
+        self.products = 0  # with the diagonal as preconditioner
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
         in_products = hessians.in_products(self.problem) if self.direct(self.problem) else np.inf
         self.dear = in_products > DEAR[self.problem.kind]
@@ -220,8 +211,7 @@ class Newton(Solver):
             self._arrive(step_w, step_b)
         else:
             slope = float(gradient @ direction)
-            before, self.decrement = self.decrement, -0.5 * slope
-            self.hurries = self.hurries and self.decrement < before  # else it was made in vain
+            self.decrement = -0.5 * slope
             self.team.margins_into(step_w, self.alpha)
             share = self._move(gradient, step_w, step_b, slope)
             if not self.keeps_factor or share != 1.0:
@@ -329,9 +319,7 @@ class Newton(Solver):
         n, lam = problem.n, problem.lam
         left = math.sqrt(float(left_over @ left_over)) + math.sqrt(cut) / n
         self.gap_estimate = terms / n + left * left / (2.0 * lam)
-        if 0.0 < self.decrement < math.inf:
-            without_rest = terms / n + cut / (2.0 * lam * n * n)
-            self.bend = max(without_rest / self.decrement**2, _LEAST_BEND / max(problem.at_zero, _TINY))
+        self.exactness.learn(self.decrement, terms / n + cut / (2.0 * lam * n * n))
 
     def end_epoch(self) -> None:
         """Nothing: the intercept moved with the step."""
@@ -341,44 +329,28 @@ class Newton(Solver):
         return self.alpha, self.w, self.intercept
 
     def _conjugate_gradients(self, curvatures: Array, gradient: Array) -> Array | None:
-        """Solve H x = −gradient until the residual is a part of the gradient that shrinks with it.
-
-        With the logistic loss and the diagonal as preconditioner, less exactly far from the optimum, and as exactly as tol
-        needs it where the step may be the last one: an exact solution costs several times the products of a fair one, and
-        gains much only once. With flat parts of the loss, inexact steps meet other rows.
-
-        None, should the Hessian itself be cheaper.
-        """
+        """Solve H x = −gradient, as exactly as this step deserves. None, should the Hessian itself be cheaper."""
         problem = self.problem
         on_budget = self.most_products < self.full_price and self.factor is None  # that of a trial
         if self.direct(problem) and not on_budget and self._has_paid_for_a_hessian():
             return None
         solution = LinearCg(np.zeros(gradient.size), -gradient, self._preconditioner(curvatures))
-        first = solution.energy
-        self.first_energy = max(self.first_energy, first)
-        enough = first * min(0.1, np.sqrt(first / self.first_energy)) ** 2 if first > 0 else 0.0
-        needed = _UNSOLVED * 2.0 * problem.lam * self.target  # of ‖residual‖²
-        foresees = isinstance(problem.loss, Logistic) and self.factor is None
-        made, is_last, in_a_hurry = 0, False, False
-        while not (in_a_hurry or self._is_solved(solution, enough, 0.01 * first, needed, exactly=is_last)):
-            if made == self.most_products or self._is_slow(made, first / solution.energy, first / max(enough, _TINY)):
+        exactness, first = self.exactness, solution.energy
+        exactness.begin(first, self.target, diagonal=self.factor is None)
+        while not exactness.is_reached(solution):
+            if exactness.made == self.most_products or self._is_slow(solution):
                 break
             solution.step(lambda vector: hessian_product(self.team, curvatures, vector))
-            made += 1
+            exactness.count(solution)
             self.rows_touched += problem.n
-            if made == _FIRST and self.refuses is not None:
-                rate = math.log(max(first, _TINY) / max(solution.energy, _TINY)) / made
+            if exactness.made == _FIRST and self.refuses is not None:
+                rate = math.log(max(first, _TINY) / max(solution.energy, _TINY)) / _FIRST
                 self.refused = self.refuses(rate, solution.gained)
                 if self.refused:
                     break
-            if foresees:
-                is_last = self._may_be_last(solution.gained)
-                in_a_hurry = self.hurries and not is_last and self._gains_little(solution, made)
-        self.products = made
         if self.factor is None:
-            self.all_products += made
-        is_solved = in_a_hurry or self._is_solved(solution, enough, 0.01 * first, needed)
-        if self.direct(problem) and not on_budget and not is_solved:
+            self.products += exactness.made
+        if self.direct(problem) and not on_budget and not exactness.is_fair(solution):
             return None
         self.unsolved = solution.residual
         return solution.point
@@ -386,18 +358,7 @@ class Newton(Solver):
     def _has_paid_for_a_hessian(self) -> bool:
         """Whether truncated steps have cost as much; with flat parts of the loss, one Hessian may not serve the next step."""
         dear = self.factor is None and isinstance(self.problem.loss, Logistic)
-        return dear and self.all_products > self.most_products
-
-    def _gains_little(self, solution: LinearCg, made: int) -> bool:
-        enough = made >= max(_FIRST, _FEWER * self.products)
-        return enough and made * solution.gain <= _LITTLE * solution.gained
-
-    def _may_be_last(self, gain: float) -> bool:
-        """Whether a step that gains so much may leave a gap as small as tol, by what the step before left.
-
-        Newton's method converges quadratically: the gap after a step is about a multiple of its gain's square.
-        """
-        return self.bend * gain * gain <= _WRONG * max(self.target, _DIGITS * self.problem.at_zero)
+        return dear and self.products > self.most_products
 
     def _preconditioner(self, curvatures: Array) -> Callable[[Array], Array]:
         """Division by the Hessian of another step, or by the diagonal of this one."""
@@ -406,14 +367,14 @@ class Newton(Solver):
         diagonal = hessian_diagonal(self.team, curvatures)
         return lambda vector: vector / diagonal
 
-    def _is_slow(self, made: int, gained: float, wanted: float) -> bool:
+    def _is_slow(self, solution: LinearCg) -> bool:
         """Whether products with the Hessian of another step as preconditioner would be too many at the present rate."""
-        return self.factor is not None and made > 1 and not np.log(gained) * self.most_products > made * np.log(wanted)
-
-    def _is_solved(self, solution: LinearCg, enough: float, fair: float, needed: float, exactly: bool = False) -> bool:
-        """Whether the energy is low enough; or fair, and the residual as small as tol needs it, which is all for `exactly`."""
-        residual, least = solution.residual, 0.0 if exactly and self.target > 0.0 else enough
-        return not solution.energy > least or (solution.energy <= fair and float(residual @ residual) <= needed)
+        exactness = self.exactness
+        made, first = exactness.made, exactness.first
+        if self.factor is None or made < 2:
+            return False
+        gained, wanted = first / solution.energy, first / max(exactness.enough, _TINY)
+        return not math.log(gained) * self.most_products > made * math.log(wanted)
 
 
 def step_cost(problem: Problem) -> float:

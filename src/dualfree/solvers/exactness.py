@@ -1,0 +1,87 @@
+"""How exactly the system of a truncated Newton step is solved.
+
+As a rule until the energy of the residual is a part of the first one that shrinks with it, or the residual is as small as tol
+needs it. With the logistic loss and the diagonal as preconditioner more can be said:
+
+- Far from the optimum less will do. A step in a hurry ends when a product gains little (Nash and Sofer's test); not when the
+  last one gained more than the one before it, which was then made in vain.
+- Newton's method converges quadratically: the gap after a step is about a multiple of the square of its gain, and the step
+  before says which. A step that may be the last one is solved as exactly as tol needs it, in one go: the next step would begin
+  the same system anew.
+
+With flat parts of the loss, steps in a hurry meet other rows.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..losses import Logistic
+from ..problem import Problem
+from .linear_cg import LinearCg
+
+_FAIR = 0.01  # of the first energy
+# A product that gains less than this part of the mean gain of its step is the last one in a hurry, after no fewer than this
+# part of the products of the step before, and two.
+_LITTLE, _FEWER, _FEWEST = 0.3, 0.5, 2
+# By what the square of a step's gain is multiplied to foretell the gap after it, in 1/P(0), at least; how far that may be
+# wrong.
+_LEAST_BEND, _WRONG = 10.0, 2.0
+_UNSOLVED = 0.5  # of the gap wanted: what the residual may be answerable for
+_DIGITS = 1e-15  # of P(0), that there are
+_TINY = 1e-200
+
+
+class Exactness:
+    """When to stop conjugate gradients, step after step."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.largest = 0.0  # energy that a step began with
+        self.made = 0  # products of the step
+        self.hurries = True
+        self.last_gain = math.inf
+        self.least_bend = _LEAST_BEND / max(problem.at_zero, _TINY)
+        self.bend = self.least_bend  # the gap after a step, in squares of its gain
+
+    def begin(self, energy: float, target: float, diagonal: bool) -> None:
+        """Begin a step: the energy of its residual, the gap wanted, and whether the preconditioner is the diagonal."""
+        self.target = target
+        self.first, self.largest = energy, max(self.largest, energy)
+        self.enough = energy * min(0.1, math.sqrt(energy / self.largest)) ** 2 if energy > 0 else 0.0
+        self.foresees = diagonal and isinstance(self.problem.loss, Logistic)
+        self.made_before, self.made = self.made, 0
+        self.may_be_last = self.gains_little = False
+
+    def count(self, solution: LinearCg) -> None:
+        """Count a product, and judge the step by what it has gained."""
+        self.made += 1
+        if self.foresees:
+            wanted = max(self.target, _DIGITS * self.problem.at_zero)
+            self.may_be_last = self.bend * solution.gained * solution.gained <= _WRONG * wanted
+            enough = self.made >= max(_FEWEST, _FEWER * self.made_before)
+            self.gains_little = enough and self.made * solution.gain <= _LITTLE * solution.gained
+
+    def is_reached(self, solution: LinearCg) -> bool:
+        """Whether the step may be made."""
+        if self.hurries and self.gains_little and not self.may_be_last:
+            return True
+        least = 0.0 if self.may_be_last and self.target > 0.0 else self.enough
+        return not solution.energy > least or self._tol_is_met(solution)
+
+    def is_fair(self, solution: LinearCg) -> bool:
+        """Whether a step that had to end before is as good as others."""
+        return self.is_reached(solution) or not solution.energy > self.enough
+
+    def _tol_is_met(self, solution: LinearCg) -> bool:
+        if solution.energy > _FAIR * self.first:
+            return False
+        left = float(solution.residual @ solution.residual) / (2.0 * self.problem.lam)
+        return left <= _UNSOLVED * self.target
+
+    def learn(self, gain: float, gap: float) -> None:
+        """Take what a step was to gain, and the gap that it left, but for what is due to the residual of its system."""
+        square = gain * gain
+        if 0.0 < square < math.inf:  # not the way to the point to begin from
+            self.hurries = self.hurries and gain < self.last_gain
+            self.last_gain, self.bend = gain, max(gap / square, self.least_bend)

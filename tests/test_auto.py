@@ -592,6 +592,24 @@ def test_steps_far_from_the_optimum_take_fewer_products(monkeypatch: pytest.Monk
     assert sum(hurried) < 0.8 * sum(fair)
 
 
+def test_the_way_to_the_starting_point_is_not_a_step() -> None:
+    """It says nothing of how the next steps should be solved."""
+    problem = make_problem("logistic", n=400, d=12, lam=1e-3)
+    steps = Newton(problem, np.random.default_rng(0))
+    steps.given_w = np.ones(12)
+    steps.start(np.zeros(400), 0.0)
+    assert steps.w.any()
+    assert steps.exactness.hurries
+    rule = Exactness(problem)
+    bend = rule.bend
+    rule.learn(math.inf, 1.0)
+    assert (rule.hurries, rule.bend) == (True, bend)
+    rule.learn(1e-2, 1.0)
+    assert (rule.hurries, rule.bend) == (True, pytest.approx(1e4))
+    rule.learn(2e-2, 0.0)  # more than the one before
+    assert (rule.hurries, rule.bend) == (False, bend)
+
+
 @pytest.mark.parametrize("target", [1e-3, 1e-6, 1e-9])
 def test_a_step_that_may_be_the_last_is_solved_as_tol_needs_it(target: float, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(1, 15):

@@ -545,8 +545,7 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("lam", [1e-2, 1e-4, 1e-6])
 def test_the_estimate_counts_what_conjugate_gradients_left(lam: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(newton, "DEAR", dict.fromkeys(newton.DEAR, 0))
-    fair = lambda exactness, solution: solution.energy <= 0.01 * exactness.first  # noqa: E731
-    monkeypatch.setattr(Exactness, "is_reached", fair)
+    monkeypatch.setattr(Exactness, "is_reached", lambda rule, solution: solution.energy <= 0.01 * rule.first)
     problem = make_problem("logistic", n=400, d=12, lam=lam)
     steps = Newton(problem, np.random.default_rng(0))
     steps.start(np.zeros(problem.n), 0.0)

@@ -199,7 +199,7 @@ class Problem:
     @property
     def is_dense(self) -> bool:
         """Whether the rows are kept with their zeros."""
-        return self.kind is _rows.Kind.DENSE
+        return len(self.rows) == _rows.Kind.DENSE
 
     @property
     def nnz(self) -> int:

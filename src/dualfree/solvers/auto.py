@@ -35,6 +35,7 @@ from .adaptive import Adaptive
 from .base import RandomNumbers, Solver
 from .conjugate_gradients import ConjugateGradients
 from .exact_steps import ExactSteps
+from .exactness import DIGITS
 from .importance import Importance
 from .interior_point import InteriorPoint
 from .newton import DEAR, PER_ENTRY_IN_ORDER, Newton, step_cost
@@ -70,7 +71,6 @@ _SLOW, _QUICK, _EXPLAINED = 5.0, 1.6, 0.36
 _TOO_MANY_FOR_CG = 100
 _NEAR = 1e-4
 _OPTIMISTIC = 10.0  # a gap that is so many times what was estimated proves the estimate wrong
-_DIGITS = 1e-15  # that there are, where all are wanted
 _BEFORE = 1.5  # times the gap after an epoch and D's gain in it: about the gap before
 _SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
@@ -232,7 +232,7 @@ class Auto(Solver):
             return
         newton.rows_touched, newton.refuses = 0.0, None
         self._go_on_with(newton)
-        self.trial = Trial(newton, max(self.target, _DIGITS * problem.at_zero))
+        self.trial = Trial(newton, max(self.target, DIGITS * problem.at_zero))
         self.trial.begin(before, passes, _FORESEEN / _LITTLE_GAIN * self._epoch_cost(), problem.at_zero)
 
     @cached_property
@@ -287,7 +287,7 @@ class Auto(Solver):
         gap_before = min(value for at, value in recent if at <= passes_before)
         gap = min(value for _, value in recent)
         rate = math.log(gap_before / gap) / (passes - passes_before) if passes > passes_before else 0.0
-        left = math.log(gap / max(target, _DIGITS * self.problem.at_zero)) / rate if rate > 0 else math.inf
+        left = math.log(gap / max(target, DIGITS * self.problem.at_zero)) / rate if rate > 0 else math.inf
         if isinstance(self.active, InteriorPoint):
             gaps = [gap for _, gap in self.history[self.since :]]
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
@@ -409,7 +409,7 @@ class Auto(Solver):
         if self.trial is None:
             self._change(Newton, afresh=self._is_far(gap))
             assert isinstance(self.active, Newton)
-            self.trial = Trial(self.active, max(self.target, _DIGITS * self.problem.at_zero))
+            self.trial = Trial(self.active, max(self.target, DIGITS * self.problem.at_zero))
         else:
             self._go_on_with(self.trial.newton)
         self.trial.begin(before, passes, cost, gap)

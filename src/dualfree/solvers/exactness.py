@@ -18,6 +18,7 @@ import math
 
 from ..losses import Logistic
 from ..problem import Problem
+from .line_search import TINY
 from .linear_cg import LinearCg
 
 _FAIR = 0.01  # of the first energy
@@ -28,8 +29,7 @@ _LITTLE, _FEWER, _FEWEST = 0.3, 0.5, 2
 # wrong.
 _LEAST_BEND, _WRONG = 10.0, 2.0
 _UNSOLVED = 0.5  # of the gap wanted: what the residual may be answerable for
-_DIGITS = 1e-15  # of P(0), that there are
-_TINY = 1e-200
+DIGITS = 1e-15  # of P(0), that there are
 
 
 class Exactness:
@@ -41,7 +41,7 @@ class Exactness:
         self.made = 0  # products of the step
         self.hurries = True
         self.last_gain = math.inf
-        self.least_bend = _LEAST_BEND / max(problem.at_zero, _TINY)
+        self.least_bend = _LEAST_BEND / max(problem.at_zero, TINY)
         self.bend = self.least_bend  # the gap after a step, in squares of its gain
 
     def begin(self, energy: float, target: float, diagonal: bool) -> None:
@@ -57,7 +57,7 @@ class Exactness:
         """Count a product, and judge the step by what it has gained."""
         self.made += 1
         if self.foresees:
-            wanted = max(self.target, _DIGITS * self.problem.at_zero)
+            wanted = max(self.target, DIGITS * self.problem.at_zero)
             self.may_be_last = self.bend * solution.gained * solution.gained <= _WRONG * wanted
             enough = self.made >= max(_FEWEST, _FEWER * self.made_before)
             self.gains_little = enough and self.made * solution.gain <= _LITTLE * solution.gained

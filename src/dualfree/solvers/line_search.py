@@ -14,7 +14,7 @@ from ..team import own_rows
 from ..vector_math import AT_A_TIME, wide_vectors
 
 LINE_STEPS, _SHRINK = 60, 0.1
-_TINY = 1e-200  # a quotient by it does not overflow
+TINY = 1e-200  # a quotient by it does not overflow
 # How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
 _OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 
@@ -92,7 +92,7 @@ def misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
     total, least = 0.0, np.inf
     for k in range(slopes.size):
         kappa = slopes[k] + dual[k]
-        total += kappa * kappa / (2.0 * max(curvatures[k], _TINY)) * (curvatures[k] > 0.0)
+        total += kappa * kappa / (2.0 * max(curvatures[k], TINY)) * (curvatures[k] > 0.0)
         least = min(least, curvatures[k])
     return total, least == 0.0
 

@@ -48,11 +48,10 @@ from .hessian import (
     plain,
     regularised,
 )
-from .line_search import move_along, root_of_slope, slope_along
+from .line_search import TINY, move_along, root_of_slope, slope_along
 from .linear_cg import LinearCg
 from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size, tells_weights
 
-_TINY = 1e-200  # a quotient by it does not overflow
 CG_STEPS = 500
 _FIRST = 2  # products, after which the rate is looked at
 # Products with the Hessian: where it and its factorisation cost more than so many, the factor is kept for other steps.
@@ -344,7 +343,7 @@ class Newton(Solver):
             exactness.count(solution)
             self.rows_touched += problem.n
             if exactness.made == _FIRST and self.refuses is not None:
-                rate = math.log(max(first, _TINY) / max(solution.energy, _TINY)) / _FIRST
+                rate = math.log(max(first, TINY) / max(solution.energy, TINY)) / _FIRST
                 self.refused = self.refuses(rate, solution.gained)
                 if self.refused:
                     break
@@ -373,7 +372,7 @@ class Newton(Solver):
         made, first = exactness.made, exactness.first
         if self.factor is None or made < 2:
             return False
-        gained, wanted = first / solution.energy, first / max(exactness.enough, _TINY)
+        gained, wanted = first / solution.energy, first / max(exactness.enough, TINY)
         return not math.log(gained) * self.most_products > made * math.log(wanted)
 
 

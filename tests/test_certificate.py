@@ -286,6 +286,29 @@ def test_without_alpha_the_gradient_decides() -> None:
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_an_alpha_that_is_worse_than_none(loss: str, fit_intercept: bool) -> None:
+    """Newton's first steps leave an α that was cut off at the ends of its domain: P* ≥ 0 says more."""
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(size=(300, 6)))
+    problem = df.Problem(X, np.where(rng.random(300) < 0.1, 1, -1), loss, lam=1e-9, fit_intercept=fit_intercept)
+    optimum = df.solve(problem, tol=1e-10, random_state=0).certificate
+    seen = []
+
+    def look(state: df.State) -> None:
+        seen.append((state.certificate, df.certify(problem, state.w, state.intercept, state.alpha)))
+
+    df.solve(problem, tol=1e-10, random_state=0, evaluate_every=1, callback=look)
+    at_primal = [(mine, again) for mine, again in seen if mine.gap >= mine.primal]
+    assert len(at_primal) >= 2  # the first is w = 0
+    for mine, _ in seen:
+        assert mine.primal - optimum.primal <= mine.gap + 1e-15 <= mine.primal * (1 + 1e-12)
+    for mine, again in at_primal:
+        assert mine.gap == pytest.approx(mine.primal, rel=1e-12)
+        assert again.gap <= mine.gap * (1 + 1e-12)  # α = 0 came with the point
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("loss", ["logistic", "hinge", "squared_hinge", "huber", "epsilon_insensitive"])
 def test_an_alpha_outside_the_dual_domain_is_brought_back(loss: str, fit_intercept: bool) -> None:
     """Any α will do: it is projected first, so that P − D is finite."""

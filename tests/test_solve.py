@@ -326,8 +326,9 @@ def test_auto_can_be_pickled_and_is_freed_at_once() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_an_overflow_is_told_without_warnings() -> None:
-    X = np.random.default_rng(0).normal(size=(50, 5))
-    problem = df.Problem(1e100 * X, X[:, 0], loss="squared", lam=1e-140)
+    X = np.random.default_rng(0).normal(size=(50, 6))
+    y = X[:, 0] + X[:, 5]  # P* is not zero, which P itself would show
+    problem = df.Problem(1e100 * X[:, :5], y, loss="squared", lam=1e-140)
     assert df.solve(problem, max_epochs=30, random_state=0).status is not df.Status.CONVERGED
 
 

@@ -209,6 +209,7 @@ def bound_gap(
     *,
     enough: float = 0.0,
     trusts_dual: bool = False,
+    or_none: bool = False,
     final: bool = False,
     team: Team | None = None,
 ) -> Certificate:
@@ -216,11 +217,12 @@ def bound_gap(
 
     The gradient bound costs a pass over the data. It is left out where the dual bound is at most `enough`, where w(α) was not
     summed and, with `trusts_dual`, as long as the dual bound is more than rounding errors.
-    With `final` the intercept is bounded, too. On return z holds |κ_i|.
+    With `or_none` α = 0 serves where it is better than the α given: the gap is P at most. With `final` the intercept is bounded,
+    too. On return z holds |κ_i|.
     """
     rows = LocalSums(problem, norm_of(w), b, alpha, balance, z, problem.n, team)
     certificate = bound_from_sums(
-        problem, rows, w, b, known, gradient, enough=enough, trusts_dual=trusts_dual, final=final
+        problem, rows, w, b, known, gradient, enough=enough, trusts_dual=trusts_dual, or_none=or_none, final=final
     )
     rows.residuals_into_margins()
     return certificate
@@ -273,6 +275,7 @@ def bound_from_sums(
     *,
     enough: float = 0.0,
     trusts_dual: bool = False,
+    or_none: bool = False,
     final: bool = False,
 ) -> Certificate:
     """Compute both bounds from sums over the rows, wherever these are."""
@@ -319,10 +322,13 @@ def bound_from_sums(
                 # Where P(w, ·) is flat, b is uncertain, but not because of rounding.
                 certain = _square(size + spill) / (2 * lam) + slack if flat else _square(size) / (2 * lam)
                 gap, source, rounding = bound, "gradient", bound - certain
-    if primal == 0.0 and problem.loss.builtin_id is not None:
-        gap, source, rounding = 0.0, "dual", 0.0  # no built-in loss is negative: D(0) ≥ 0
     if math.isnan(gap):
         gap, rounding = math.inf, math.inf  # the sums overflowed: nothing is known
+    if problem.loss.builtin_id is not None:  # no built-in loss is negative: D(0) ≥ 0
+        if primal == 0.0:
+            gap, source, rounding = 0.0, "dual", 0.0
+        elif or_none and primal + primal_error < gap:
+            gap, source, rounding = (primal + primal_error) * (1 + 8 * _EPS), "dual", primal_error
 
     intercept_bound = 0.0
     distance_bound = math.sqrt(2 * gap / lam) * (1 + 8 * _EPS) if math.isfinite(gap) else math.inf

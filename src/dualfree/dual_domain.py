@@ -15,7 +15,7 @@ from ._checks import Array
 from ._jit import device, kernel
 from .losses.calls import loss_dual_bounds
 from .problem import Problem
-from .vector_math import two_sum
+from .vector_math import AT_A_TIME, two_sum
 
 _EPS = 2.0**-52
 MUCH = 2.0**-10  # of a row's room: using more of it up than this would cost too much
@@ -94,22 +94,50 @@ def exact_sum(alpha: Any, s: Any) -> tuple[float, float]:
     """Σ α_i in compensated arithmetic, and a bound on its error.
 
     The certificate evaluates the loss at a_i = α_i/s_i, rounded. The dual point that it speaks of is s_i a_i, so that is
-    what has to sum to zero.
+    what has to sum to zero. Each place of a block has sums of its own: one chain of additions would wait for each of them.
     """
-    total, lost, lost_size = 0.0, 0.0, 0.0
-    for i in range(alpha.size):
-        term = alpha[i]
-        if s[i] != 1.0 and term != 0.0:
-            a = term / s[i]
-            term = s[i] * a
-            error = _product_error(s[i], a, term)
-            lost += error
-            lost_size += abs(error)
-        total, error = two_sum(total, term)
-        lost += error
-        lost_size += abs(error)
-    total += lost
-    return total, _EPS * abs(total) + 2.0 * alpha.size * _EPS * lost_size
+    block = min(AT_A_TIME, alpha.size)
+    totals, lost, lost_size = np.zeros(block), np.zeros(block), np.zeros(block)
+    term = np.empty(block)
+    weighted = _has_weights(s)
+    for start in range(0, alpha.size, AT_A_TIME):
+        stop = min(start + AT_A_TIME, alpha.size)
+        a = alpha[start:stop]
+        if weighted:
+            _products(a, s[start:stop], term, lost, lost_size)
+            a = term[: stop - start]
+        for j in range(stop - start):
+            totals[j], error = two_sum(totals[j], a[j])
+            lost[j] += error
+            lost_size[j] += abs(error)
+    total, left, left_size = 0.0, 0.0, 0.0
+    for j in range(block):
+        total, error = two_sum(total, totals[j])
+        left += lost[j] + error
+        left_size += lost_size[j] + abs(error)
+    total += left
+    return total, _EPS * abs(total) + 2.0 * (alpha.size + block) * _EPS * left_size
+
+
+@device
+def _has_weights(s: Any) -> bool:
+    others = 0
+    for i in range(s.size):
+        others += s[i] != 1.0
+    return others > 0
+
+
+@device
+def _products(alpha: Any, s: Any, term: Any, lost: Any, lost_size: Any) -> None:
+    """The dual point's s_i a_i, rounded; what rounding took goes to `lost`."""
+    for j in range(alpha.size):
+        term[j] = alpha[j]
+        if s[j] != 1.0 and alpha[j] != 0.0:
+            a = alpha[j] / s[j]
+            term[j] = s[j] * a
+            error = _product_error(s[j], a, term[j])
+            lost[j] += error
+            lost_size[j] += abs(error)
 
 
 @kernel
@@ -137,14 +165,17 @@ def _balance(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[float, int, float]:
 @kernel
 def room_to_shift(loss: Any, y: Any, s: Any, alpha: Any, total: float) -> tuple[float, float]:
     """Return the weight of the rows with unlimited room to move against `total`, and the room of the others."""
+    return _room(loss, y, s, alpha, total > 0.0)
+
+
+@device(reassociate=True)
+def _room(loss: Any, y: Any, s: Any, alpha: Any, down: bool) -> tuple[float, float]:
     unlimited, room = 0.0, 0.0
     for i in range(alpha.size):
         low, high = bounds(loss, y[i], s[i])
-        space = alpha[i] - low if total > 0.0 else high - alpha[i]
-        if np.isinf(space):
-            unlimited += s[i]
-        else:
-            room += space
+        space = alpha[i] - low if down else high - alpha[i]
+        unlimited += s[i] if space == np.inf else 0.0
+        room += space if space < np.inf else 0.0
     return unlimited, room
 
 
@@ -172,29 +203,54 @@ def shrinkage(n: int) -> float:
 @kernel
 def farthest_row(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[int, float]:
     """Return the row that can move farthest both ways, and how far."""
-    largest = 0.0
+    block = min(AT_A_TIME, alpha.size)
+    largest, farthest = np.zeros(block), np.full(block, -1.0)
+    for start in range(0, alpha.size, AT_A_TIME):
+        rows = slice(start, min(start + AT_A_TIME, alpha.size))
+        _keep_larger(largest, alpha[rows], s[rows])
+    far = largest.max()
+    for start in range(0, alpha.size, AT_A_TIME):
+        rows = slice(start, min(start + AT_A_TIME, alpha.size))
+        _keep_farther(farthest, loss, y[rows], s[rows], alpha[rows], far)
+    reach = farthest.max()
     for i in range(alpha.size):
-        if s[i] > 0.0:
-            largest = max(largest, abs(alpha[i]) / s[i])
-    best, reach = 0, -1.0
-    for i in range(alpha.size):
-        low, high = bounds(loss, y[i], s[i])
-        space = min(alpha[i] - low, high - alpha[i])
-        if np.isinf(space):
-            space = s[i] * largest
-        if space > reach:
-            best, reach = i, space
-    return best, reach
+        if _space(loss, y[i], s[i], alpha[i], far) == reach:
+            return i, reach
+    return 0, -1.0
+
+
+@device
+def _keep_larger(largest: Any, alpha: Any, s: Any) -> None:
+    """Each place of a block has a maximum of its own, so that vector registers take several at a time."""
+    for j in range(alpha.size):
+        size = abs(alpha[j]) / (s[j] if s[j] > 0.0 else 1.0)
+        largest[j] = size if size > largest[j] else largest[j]
+
+
+@device
+def _keep_farther(farthest: Any, loss: Any, y: Any, s: Any, alpha: Any, far: float) -> None:
+    for j in range(alpha.size):
+        space = _space(loss, y[j], s[j], alpha[j], far)
+        farthest[j] = space if space > farthest[j] else farthest[j]
+
+
+@device
+def _space(loss: Any, y: float, s: float, alpha: float, far: float) -> float:
+    """How far α_i can move both ways; `far` a_i where there is no end."""
+    low, high = bounds(loss, y, s)
+    down, up = alpha - low, high - alpha
+    space = down if down < up else up
+    return s * far if space == np.inf else space
 
 
 @device
 def _settle(loss: Any, y: Any, s: Any, alpha: Any) -> tuple[float, int, float]:
     """Give what rounding left of Σ α to the row that can move farthest both ways; return what is left even then."""
     best, reach = farthest_row(loss, y, s, alpha)
+    excess, error = exact_sum(alpha, s)
     for _ in range(3):  # the first move is rounded as well
-        excess, _ = exact_sum(alpha, s)
         if excess == 0.0 or abs(excess) > 0.5 * reach:
             break
         alpha[best] -= excess
-    excess, error = exact_sum(alpha, s)
+        excess, error = exact_sum(alpha, s)
     return abs(excess) + error, best, 0.25 * reach

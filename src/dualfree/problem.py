@@ -20,11 +20,12 @@ from . import rows as _rows
 from ._checks import Array, finite_vector, plain_array, real_number, refuse_not_finite, row_matrix, sample_weights
 from ._jit import device, kernel
 from .losses import Loss, Squared, get_loss
-from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_slopes, loss_value
-from .vector_math import two_sum, wide_vectors
+from .losses.calls import loss_curvature, loss_derivative, loss_fenchel_young, loss_slopes, loss_value, loss_values
+from .vector_math import AT_A_TIME, two_sum, wide_vectors
 
 _EPS = 2.0**-52
 _ROOT_STEPS = 200
+_SIGNS = np.array([1.0, -1.0])
 _LEAST_PENALTY = 1e-150
 _SUM_BLOCK = 1024
 
@@ -219,15 +220,9 @@ class Problem:
     @property
     def at_zero(self) -> float:
         """P(0), the objective at w = 0 (at the best intercept, where there is one)."""
-        alike = self.loss.builtin_id is not None and self.loss.task == "classification"  # φ(0; 1) = φ(0; −1)
-        if self._at_zero is None and alike and not self.fit_intercept:
-            self._at_zero = float(self.loss(0.0, 1.0)) * float(self.sample_weight.sum()) / self.n
-        if self._at_zero is None and isinstance(self.loss, Squared) and not self.fit_intercept:
-            weighted = self.y if self.unit_weights else self.sample_weight * self.y
-            self._at_zero = 0.5 * float(np.einsum("i,i->", weighted, self.y)) / self.n  # not by BLAS and its threads
         if self._at_zero is None:
             b = self.intercept_at_zero if self.fit_intercept else 0.0
-            self._at_zero = loss_sum(self.loss.compiled, np.zeros(self.n), b, self.y, self.sample_weight) / self.n
+            self._at_zero = self._losses_at(b) / self.n
         return self._at_zero
 
     @property
@@ -237,9 +232,29 @@ class Problem:
             return float(self.sample_weight @ self.y / self.sample_weight.sum())
         if self.loss.task == "regression":
             return self.best_intercept(np.zeros(self.n))
-        labels = np.array([1.0, -1.0])
-        weights = np.array([self.sample_weight[self.y == label].sum() for label in labels])
-        return float(_best_intercept(self.loss.compiled, np.zeros(2), labels, weights, 0.0))
+        return float(_best_intercept(self.loss.compiled, np.zeros(2), _SIGNS, self._class_weights(), 0.0))
+
+    def _class_weights(self) -> Array:
+        """The weight of each class, in the order of `_SIGNS`."""
+        first = self.y > 0.0
+        if self.unit_weights:
+            count = np.count_nonzero(first)
+            return np.array([count, self.n - count], dtype=np.float64)
+        return np.array([self.sample_weight[rows].sum() for rows in (first, ~first)])
+
+    def _losses_at(self, b: float) -> float:
+        """Σ s_i φ(b; y_i). Where labels are signs, or the loss is a square, that is a few numbers or a product."""
+        loss, s = self.loss, self.sample_weight
+        if loss.builtin_id is not None and loss.task == "classification":
+            at_b = [float(loss(b, label)) for label in _SIGNS]
+            if at_b[0] == at_b[1]:
+                return at_b[0] * float(s.sum())
+            return float(self._class_weights() @ at_b)
+        if isinstance(loss, Squared):
+            away = self.y if b == 0.0 else self.y - b
+            weighted = away if self.unit_weights else s * away
+            return 0.5 * float(np.einsum("i,i->", weighted, away))  # not by BLAS and its threads
+        return float(loss_sum(loss.compiled, np.zeros(self.n), b, self.y, s))
 
     # --- the two objectives and their link --------------------------------------------------------------------------
 
@@ -347,10 +362,24 @@ def _two_classes(labels: Array) -> tuple[Array, Array | None]:
 @kernel
 def loss_sum(loss: Any, z: Any, b: float, y: Any, s: Any) -> float:
     """Return Σ s_i φ(z_i + b; y_i)."""
+    wide_vectors()
+    values, scratch = np.empty(AT_A_TIME), np.empty((3, AT_A_TIME))
     total = 0.0
-    for i in range(z.size):
-        if s[i] > 0.0:
-            total += s[i] * loss_value(loss, z[i] + b, y[i])
+    for first in range(0, z.size, AT_A_TIME):
+        size = min(AT_A_TIME, z.size - first)
+        part = slice(first, first + size)
+        loss_values(loss, z[part], b, y[part], values[:size], scratch)
+        total += _weighted_sum(s[part], values, z[part])
+    return total
+
+
+@device(reassociate=True)
+def _weighted_sum(s: Any, values: Any, z: Any) -> float:
+    """Σ s_i values_i. A loss on vector registers may not see that a margin is not a number."""
+    total = 0.0
+    for k in range(s.size):
+        value = values[k] if z[k] == z[k] else np.nan
+        total += s[k] * value if s[k] > 0.0 else 0.0
     return total
 
 

@@ -26,7 +26,7 @@ EPS = 2.0**-52
 EVALUATION = 32.0 * EPS  # what evaluating a closed form may cost, relative and as a shift of z
 
 # Rows are certified so many at a time, on vector registers; what is kept of each: six numbers and scratch for the loss.
-_AT_A_TIME, _TERMS = 128, 11
+TERMS_AT_A_TIME, TERMS = 128, 11
 _SIZE_BITS = np.int64(2**63 - 1)  # all but the sign
 
 
@@ -234,9 +234,9 @@ def _gap_terms(
     rows = _rows.rows_between(rows, mine)
     y, s, v, alpha, z = y[mine], s[mine], v[mine], alpha[mine], z[mine]
     total, rounding, primal, lost, primal_error, alpha_size = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    block = np.empty((_TERMS, _AT_A_TIME))
-    for first in range(0, z.size, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, z.size)
+    block = np.empty((TERMS, TERMS_AT_A_TIME))
+    for first in range(0, z.size, TERMS_AT_A_TIME):
+        last = min(first + TERMS_AT_A_TIME, z.size)
         size = last - first
         for k in range(size):
             block[0, k] = alpha[first + k] / s[first + k] if s[first + k] > 0.0 else 0.0
@@ -307,7 +307,7 @@ def _add_up(
         total += s[k] * gaps[k]
         primal += s[k] * values[k]
         primal_size += s[k] * abs(values[k])
-    return total, rounding, primal, primal_error + (_AT_A_TIME + 8.0) * EPS * primal_size, alpha_size
+    return total, rounding, primal, primal_error + (TERMS_AT_A_TIME + 8.0) * EPS * primal_size, alpha_size
 
 
 @kernel
@@ -371,13 +371,17 @@ def _shifted_slope(
     loss: Any, z: Any, b: float, y: Any, s: Any, v: Any, radius: float, fuzz: float
 ) -> tuple[float, float]:
     """Return Σ s φ'(z_i + b + (radius + fuzz) ‖x_i‖), and the size of its terms."""
+    return _sum_of_slopes(loss, z, b, y, s, v, radius + fuzz)
+
+
+@device(reassociate=True)
+def _sum_of_slopes(loss: Any, z: Any, b: float, y: Any, s: Any, v: Any, radius: float) -> tuple[float, float]:
+    """In any order: the bound of the rounding error that goes with the size knows none."""
     total, size = 0.0, 0.0
     for i in range(z.size):
-        if s[i] > 0.0:
-            margin = z[i] + b + (radius + fuzz) * np.sqrt(v[i])
-            term = s[i] * loss_derivative(loss, margin, y[i])
-            total += term
-            size += abs(term) + s[i] * EVALUATION * (abs(y[i]) + 1.0)
+        term = s[i] * loss_derivative(loss, z[i] + b + radius * np.sqrt(v[i]), y[i])
+        total += term
+        size += abs(term) + s[i] * EVALUATION * (abs(y[i]) + 1.0)
     return total, size
 
 
@@ -385,11 +389,13 @@ def _shifted_slope(
 def _absolute_residuals(own: int, cuts: Any, loss: Any, y: Any, s: Any, b: float, alpha: Any, z: Any) -> None:
     """z_i = |κ_i|."""
     wide_vectors()
-    slopes = np.empty(_AT_A_TIME)  # apart from z: a loop that writes what it reads does not run on vector registers
+    slopes = np.empty(
+        TERMS_AT_A_TIME
+    )  # apart from z: a loop that writes what it reads does not run on vector registers
     mine = own_rows(own, cuts)
     y, s, alpha, z = y[mine], s[mine], alpha[mine], z[mine]
-    for first in range(0, z.size, _AT_A_TIME):
-        last = min(first + _AT_A_TIME, z.size)
+    for first in range(0, z.size, TERMS_AT_A_TIME):
+        last = min(first + TERMS_AT_A_TIME, z.size)
         loss_slopes(loss, z[first:last], b, y[first:last], s[first:last], slopes[: last - first])
         for i in range(first, last):
             z[i] = abs(slopes[i - first] + alpha[i])
@@ -399,13 +405,13 @@ def _absolute_residuals(own: int, cuts: Any, loss: Any, y: Any, s: Any, b: float
 def residuals_at_zero(loss: Any, b: float, y: Any, s: Any, step: int) -> tuple[Any, float]:
     """Return |κ_i| = s_i |φ'(b; y_i)|, the residual at w = 0 and α = 0, of every `step`-th row, and the largest of all."""
     wide_vectors()
-    zeros, slopes = np.zeros(_AT_A_TIME), np.zeros(_AT_A_TIME)
+    zeros, slopes = np.zeros(TERMS_AT_A_TIME), np.zeros(TERMS_AT_A_TIME)
     largest = np.zeros(1)
     bits, most = slopes.view(np.int64), largest.view(np.int64)
-    for first in range(0, y.size, _AT_A_TIME):
-        size = min(_AT_A_TIME, y.size - first)
+    for first in range(0, y.size, TERMS_AT_A_TIME):
+        size = min(TERMS_AT_A_TIME, y.size - first)
         loss_slopes(loss, zeros[:size], b, y[first : first + size], s[first : first + size], slopes[:size])
-        for k in range(_AT_A_TIME):
+        for k in range(TERMS_AT_A_TIME):
             # sizes of numbers are in the order of their bits, and whole numbers are compared on vector registers
             most[0] = max(most[0], bits[k] & _SIZE_BITS)
     some = np.empty(-(-y.size // step))

@@ -337,6 +337,22 @@ def terms_into(
 
 
 @device
+def values_into(loss_id: int, p: float, z: Any, b: float, y: Any, out: Any, scratch: Any) -> None:
+    """out_i = φ(z_i + b; y_i)."""
+    if loss_id == LOGISTIC:
+        _logistic.values_into(z, b, y, out, scratch)
+    elif loss_id == SQUARED:
+        for i in range(z.size):
+            out[i] = _squared.value(z[i] + b, y[i])
+    elif loss_id == SQUARED_HINGE:
+        for i in range(z.size):
+            out[i] = _squared_hinge.value(z[i] + b, y[i])
+    else:
+        for i in range(z.size):
+            out[i] = value(loss_id, p, z[i] + b, y[i])
+
+
+@device
 def slopes_into(loss_id: int, p: float, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ'(z_i + b; y_i)."""
     if loss_id == LOGISTIC:

@@ -67,6 +67,11 @@ def loss_terms_into(
     raise NotImplementedError("compiled code only")
 
 
+def loss_values(loss: Any, z: Any, b: float, y: Any, out: Any, scratch: Any) -> None:
+    """out_i = φ(z_i + b; y_i) for all rows; `scratch` has three rows of as many."""
+    raise NotImplementedError("compiled code only")
+
+
 def loss_slopes(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) -> None:
     """out_i = s_i φ'(z_i + b; y_i) for all rows; `out` may be `z`."""
     raise NotImplementedError("compiled code only")
@@ -217,6 +222,22 @@ def _terms_into(
             fenchel_young[k], error[k] = loss_fenchel_young(loss, z[k] + b, y[k], a[k])
 
     return user_terms
+
+
+@overload(loss_values, strict=False, jit_options=_OPTIONS)
+def _values(loss: Any, z: Any, b: Any, y: Any, out: Any, scratch: Any) -> Any:
+    if _user(loss) is None:
+
+        def builtin_values(loss: Any, z: Any, b: Any, y: Any, out: Any, scratch: Any) -> Any:
+            builtin.values_into(loss[0], loss[1], z, b, y, out, scratch)
+
+        return builtin_values
+
+    def user_values(loss: Any, z: Any, b: Any, y: Any, out: Any, scratch: Any) -> Any:
+        for i in range(z.size):
+            out[i] = loss_value(loss, z[i] + b, y[i])
+
+    return user_values
 
 
 @overload(loss_slopes, strict=False, jit_options=_OPTIONS)

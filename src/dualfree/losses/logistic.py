@@ -209,6 +209,27 @@ def _add_part(b: Any, p: Any, near: Any, far: Any, out: Any) -> None:
 
 
 @device(contract=True)
+def _values_from(e: Any, z: Any, shift: float, y: Any, near: Any, far: Any, value: Any) -> None:
+    """φ = max(0, −m) + log(1 + e) with e = exp(−|m|), m = y (z + shift)."""
+    for k in range(z.size):
+        f = min(e[k], 0.42) / (2.0 + min(e[k], 0.42))
+        near[k] = 2.0 * f * (1.0 + f * f * artanh_tail(f * f))
+    for k in range(z.size):
+        far[k] = vector_log(1.0 + e[k])
+    for k in range(z.size):
+        value[k] = max(0.0, -y[k] * (z[k] + shift)) + (near[k] if e[k] < 0.4 else far[k])
+
+
+@device(contract=True)
+def values_into(z: Any, shift: float, y: Any, value: Any, scratch: Any) -> None:
+    """φ(z + shift; y) for some rows, on vector registers; `scratch` has three rows."""
+    e = scratch[0]
+    for k in range(z.size):
+        e[k] = vector_exp(-abs(z[k] + shift))
+    _values_from(e, z, shift, y, scratch[1], scratch[2], value)
+
+
+@device(contract=True)
 def terms_into(z: Any, shift: float, y: Any, a: Any, value: Any, slope: Any, divergence: Any, scratch: Any) -> None:
     """`terms` for up to 128 rows, z + shift being the margins; `scratch` has five rows.
 
@@ -222,13 +243,7 @@ def terms_into(z: Any, shift: float, y: Any, a: Any, value: Any, slope: Any, div
         positive = y[k] * (z[k] + shift) >= 0.0
         kept[k] = a[k] * y[k] if positive else 1.0 - a[k] * y[k]
         slope[k] = -y[k] * (smaller[k] if positive else 1.0 / (1.0 + e[k]))
-    for k in range(z.size):
-        f = min(e[k], 0.42) / (2.0 + min(e[k], 0.42))
-        near[k] = 2.0 * f * (1.0 + f * f * artanh_tail(f * f))
-    for k in range(z.size):
-        far[k] = vector_log(1.0 + e[k])
-    for k in range(z.size):
-        value[k] = max(0.0, -y[k] * (z[k] + shift)) + (near[k] if e[k] < 0.4 else far[k])
+    _values_from(e, z, shift, y, near, far, value)
     for k in range(z.size):
         divergence[k] = 0.0
     _add_part(kept, smaller, near, far, divergence)

@@ -162,6 +162,7 @@ class Auto(Solver):
     activity = property(lambda self: self.active.activity)
     gap_estimate = property(lambda self: self.active.gap_estimate)
     trusts_dual = property(lambda self: self.active.trusts_dual)
+    may_be_worse_than_none = property(lambda self: self.active.may_be_worse_than_none)
     dual_follows = property(lambda self: self.active.dual_follows)
     evaluate_each_epoch = property(lambda self: self.active.evaluate_each_epoch)
 

@@ -97,6 +97,9 @@ class Solver:
     trusts_dual: bool = False
     """Whether α is as good as w, so that the gradient bound, a pass over the data, is only worth its price at the end."""
 
+    may_be_worse_than_none: bool = False
+    """Whether α may say less of the optimum than α = 0, which says that P* ≥ 0."""
+
     gap_estimate: float | None = None
     """What the gap is about at this point, where the method knows; a certificate is then due when it says enough."""
 

@@ -219,6 +219,8 @@ class Run:
             if not math.isfinite(alpha.min()) or not math.isfinite(alpha.max()):
                 return self._no_longer_finite()
             certificate, b = self._certify_candidate(alpha, w, given_b, feasible, weights)
+            if self.solver.may_be_worse_than_none and certificate.gap >= certificate.primal:
+                feasible[:] = 0.0
             quantiles = residual_quantiles(self.z)
         point = _Point(weights, b, feasible, certificate)
         self.evaluation_seconds += time.perf_counter() - began
@@ -324,6 +326,7 @@ class Run:
             self.scratch,
             enough=self.target,
             trusts_dual=self.trusts_dual,
+            or_none=self.solver.may_be_worse_than_none,
             team=self.solver.team,
         )
         return certificate, b

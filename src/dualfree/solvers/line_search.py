@@ -9,7 +9,8 @@ import numpy as np
 
 from .._jit import device, kernel
 from ..dual_domain import bounds, unlimited
-from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
+from ..losses.calls import loss_curvatures, loss_slopes, loss_terms_into
+from ..row_sums import TERMS, TERMS_AT_A_TIME
 from ..team import own_rows
 from ..vector_math import AT_A_TIME, wide_vectors
 
@@ -87,14 +88,45 @@ def _dot_shifted(slopes: Any, along: Any, shift: float) -> float:
 
 
 @device(reassociate=True)
-def misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, bool]:
-    """Σ κ²/(2c) over the rows whose curvature c was not zero; and whether there are others."""
-    total, least = 0.0, np.inf
+def misfit(slopes: Any, curvatures: Any, dual: Any) -> tuple[float, int]:
+    """Σ κ²/(2c) over the rows whose curvature c was not zero; and how many others there are."""
+    total, flat = 0.0, 0
     for k in range(slopes.size):
         kappa = slopes[k] + dual[k]
-        total += kappa * kappa / (2.0 * max(curvatures[k], TINY)) * (curvatures[k] > 0.0)
-        least = min(least, curvatures[k])
-    return total, least == 0.0
+        total += kappa * kappa / (2.0 * max(curvatures[k], TINY)) if curvatures[k] > 0.0 else 0.0
+        flat += curvatures[k] == 0.0
+    return total, flat
+
+
+@device(reassociate=True)
+def _cut(loss: Any, dual: Any, y: Any, s: Any, v: Any) -> float:
+    """Move α into its domain; return Σ (c_i ‖x_i‖)², c_i being what that cut off."""
+    total = 0.0
+    for k in range(dual.size):
+        low, high = bounds(loss, y[k], s[k])
+        inside = min(high, max(low, dual[k]))
+        cut = dual[k] - inside
+        total += cut * cut * v[k]
+        dual[k] = inside
+    return total
+
+
+@device(reassociate=True)
+def _flat_terms(loss: Any, z: Any, b: float, y: Any, s: Any, curvatures: Any, dual: Any, block: Any) -> float:
+    """Σ FY over the rows whose curvature was zero."""
+    total = 0.0
+    for first in range(0, z.size, TERMS_AT_A_TIME):
+        part = slice(first, min(first + TERMS_AT_A_TIME, z.size))
+        size = part.stop - first
+        s_part, dual_part, curvatures_part = s[part], dual[part], curvatures[part]
+        a, terms = block[0][:size], block[1][:size]
+        for k in range(size):
+            a[k] = dual_part[k] / s_part[k] if s_part[k] > 0.0 else 0.0
+        others = (block[2][:size], block[3][:size], terms, block[4][:size], block[5:])
+        loss_terms_into(loss, z[part], b, y[part], a, *others)
+        for k in range(size):
+            total += s_part[k] * terms[k] if curvatures_part[k] == 0.0 else 0.0
+    return total
 
 
 @kernel
@@ -117,7 +149,7 @@ def move_along(
     Say about Σ FY(z⁺, α⁺), and Σ (c_i ‖x_i‖)², c_i being what the domain cut off α⁺_i.
     """
     wide_vectors()
-    slopes, curvatures = np.empty(AT_A_TIME), np.empty(AT_A_TIME)
+    slopes, curvatures, block = np.empty(AT_A_TIME), np.empty(AT_A_TIME), np.empty((TERMS, TERMS_AT_A_TIME))
     limited = not unlimited(loss)
     mine = own_rows(own, cuts)
     z, along, y, s, v = z[mine], along[mine], y[mine], s[mine], v[mine]
@@ -136,12 +168,8 @@ def move_along(
         loss_slopes(loss, z_part, here, y_part, s_part, slopes[:size])
         left, flat = misfit(slopes[:size], curvatures[:size], dual)
         total += left
-        for k in range(size if limited else 0):
-            low, high = bounds(loss, y_part[k], s_part[k])
-            inside = min(high, max(low, dual[k]))
-            cut += (dual[k] - inside) * (dual[k] - inside) * v[first + k]
-            dual[k] = inside
-        for k in range(size if flat else 0):
-            if curvatures[k] == 0.0 and s_part[k] > 0.0:
-                total += s_part[k] * loss_fenchel_young(loss, z_part[k] + here, y_part[k], dual[k] / s_part[k])[0]
+        if limited:
+            cut += _cut(loss, dual, y_part, s_part, v[first:last])
+        if flat > 0:
+            total += _flat_terms(loss, z_part, here, y_part, s_part, curvatures, dual, block)
     said[own, 0], said[own, 1] = total, cut

@@ -33,7 +33,7 @@ from .. import least_squares
 from .._checks import Array
 from ..certificate import Shape
 from ..losses import Logistic, Squared
-from ..problem import Problem, slopes_into
+from ..problem import Problem, loss_sum, slopes_into
 from ..rows import Kind
 from . import hessian as hessians
 from . import small_step
@@ -53,6 +53,8 @@ from .linear_cg import LinearCg
 from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size, tells_weights
 
 CG_STEPS = 500
+# A tolerance that P itself may meet, in P(0); by how much P may be overrated.
+_LOOSE, _ABOUT = 1e-3, 1.5
 _FIRST = 2  # products, after which the rate is looked at
 # Products with the Hessian: where it and its factorisation cost more than so many, the factor is kept for other steps.
 WORTH = {Kind.DENSE: 3, Kind.ONES: 10, Kind.VALUES: 4}
@@ -76,6 +78,7 @@ class Newton(Solver):
     name = "newton"
     needs_convex = True
     trusts_dual = True
+    may_be_worse_than_none = True
     decrement: float = np.inf
     """What the last step was to gain of P by its quadratic model."""
 
@@ -109,6 +112,7 @@ class Newton(Solver):
         self.margins = np.empty(self.problem.n)
         self.exactness = Exactness(self.problem)
         self.products = 0  # with the diagonal as preconditioner
+        self.primal = self.problem.at_zero  # about P: half of the slope is what a step to the least point gains
         self.unsolved: Array | float = 0.0  # what is left of Newton's equation, −∇P − H Δ
         in_products = hessians.in_products(self.problem) if self.direct(self.problem) else np.inf
         self.dear = in_products > DEAR[self.problem.kind]
@@ -257,6 +261,7 @@ class Newton(Solver):
                 isinstance(problem.loss, Squared),
             )
             self.decrement = -0.5 * slope
+            self.primal += 0.5 * t * slope
             self.intercept += t * step_b
             self._estimate(terms, cut, (1.0 - t) * gradient)
         self.rows_touched += 4 * n
@@ -298,11 +303,12 @@ class Newton(Solver):
         def slope(t: float) -> float:
             return float(self.team.say(slope_along, *there(t))[0] / n + pull + t * bend)
 
-        if isinstance(problem.loss, Squared) and self.direct(problem):
-            t = 1.0  # P is its own quadratic model
-        else:
-            t = root_of_slope(slope, slope(0.0) if at_zero is None else at_zero)
+        if at_zero is None:
+            at_zero = slope(0.0)
+        is_quadratic = isinstance(problem.loss, Squared) and self.direct(problem)  # P is its own model
+        t = 1.0 if is_quadratic else root_of_slope(slope, at_zero)
         self.w += t * step_w
+        self.primal += 0.5 * t * at_zero
         terms, cut = map(float, self.team.say(move_along, *there(t), problem.row_norms_squared)[:2])
         self.intercept += t * step_b
         self._estimate(terms, cut, (1.0 - t) * gradient - t * self.unsolved)
@@ -317,8 +323,20 @@ class Newton(Solver):
         problem = self.problem
         n, lam = problem.n, problem.lam
         left = math.sqrt(float(left_over @ left_over)) + math.sqrt(cut) / n
-        self.gap_estimate = terms / n + left * left / (2.0 * lam)
+        gap = terms / n + left * left / (2.0 * lam)
+        if gap > self.target >= max(_LOOSE * problem.at_zero, self.primal / _ABOUT):
+            gap = min(gap, self._gap_without_dual())
+        self.gap_estimate = gap
         self.exactness.learn(self.decrement, terms / n + cut / (2.0 * lam * n * n))
+
+    def _gap_without_dual(self) -> float:
+        """Far from the optimum α may be worse than none: losses are not negative, so P itself bounds the gap."""
+        problem = self.problem
+        if problem.loss.builtin_id is None:
+            return math.inf
+        losses = loss_sum(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight)
+        self.primal = float(losses) / problem.n + 0.5 * problem.lam * float(self.w @ self.w)
+        return self.primal
 
     def end_epoch(self) -> None:
         """Nothing: the intercept moved with the step."""

@@ -217,8 +217,8 @@ def bound_gap(
 
     The gradient bound costs a pass over the data. It is left out where the dual bound is at most `enough`, where w(α) was not
     summed and, with `trusts_dual`, as long as the dual bound is more than rounding errors.
-    With `or_none` α = 0 serves where it is better than the α given: the gap is P at most. With `final` the intercept is bounded,
-    too. On return z holds |κ_i|.
+    With `or_none` α = 0 serves where it is better than the α given: the gap is P at most. With `final` the intercept is
+    bounded, too. On return z holds |κ_i|.
     """
     rows = LocalSums(problem, norm_of(w), b, alpha, balance, z, problem.n, team)
     certificate = bound_from_sums(

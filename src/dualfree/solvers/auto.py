@@ -58,6 +58,7 @@ _MANY_PASSES = 5
 # log of what permutations divide the gap by for the cost of an epoch and a scan: adaptive visits would not do better
 _FAST = 1.7
 _DEAR_SCAN = 1.5  # an epoch and a scan, in epochs
+_ALIKE = 0.28  # the square of the mean residual to the mean square
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
 _DEAR = 40  # products, for a factorisation that ends at the optimum
@@ -312,10 +313,18 @@ class Auto(Solver):
 
         With the squared loss all rows matter alike: there adaptive visits save a tenth of the epochs, less than the scans cost.
         """
-        if isinstance(self.problem.loss, Squared):
+        if isinstance(self.problem.loss, Squared) or self._rows_matter_alike():
             return False
         with_scan = 1.0 + self._scan_cost() / self._epoch_cost()
         return rate * with_scan < _FAST and (with_scan < _DEAR_SCAN or not self.guessed)
+
+    def _rows_matter_alike(self) -> bool:
+        """Whether the residuals are so even that visits in proportion to them would be about one for each row."""
+        residuals = self.residuals
+        if residuals is None:
+            return False
+        total, squares = float(residuals.sum()), float(np.einsum("i,i->", residuals, residuals))
+        return total * total > _ALIKE * residuals.size * squares
 
     def _second_order(self) -> type[Solver]:
         if InteriorPoint.suits(self.problem):

@@ -100,6 +100,9 @@ class Solver:
     may_be_worse_than_none: bool = False
     """Whether α may say less of the optimum than α = 0, which says that P* ≥ 0."""
 
+    residuals: Array | None = None
+    """|κ_i| at the last evaluation."""
+
     gap_estimate: float | None = None
     """What the gap is about at this point, where the method knows; a certificate is then due when it says enough."""
 

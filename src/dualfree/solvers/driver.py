@@ -221,6 +221,7 @@ class Run:
             certificate, b = self._certify_candidate(alpha, w, given_b, feasible, weights)
             if self.solver.may_be_worse_than_none and certificate.gap >= certificate.primal:
                 feasible[:] = 0.0
+            self.solver.residuals = self.z
             quantiles = residual_quantiles(self.z)
         point = _Point(weights, b, feasible, certificate)
         self.evaluation_seconds += time.perf_counter() - began

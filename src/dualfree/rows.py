@@ -23,6 +23,8 @@ from ._jit import REASSOCIATE, device, kernel
 Rows = tuple[Any, ...]
 
 _FAST = {"fastmath": set(REASSOCIATE), "error_model": "numpy", "nogil": True}
+# Numbers in a dense row, above which two of them and w do not stay near enough to be gone through at the same time.
+_LONG = 1 << 13
 _PLAIN = {"error_model": "numpy", "nogil": True}
 _LINE = 64  # bytes of a cache line
 _HEAD = 128  # entries
@@ -88,6 +90,11 @@ def row_dot(rows: Rows, i: int, w: Any) -> float:
 
 def row_add(rows: Rows, i: int, scale: float, w: Any) -> None:
     """w += scale · x_i."""
+    raise NotImplementedError("compiled code only")
+
+
+def row_add_then_dot(rows: Rows, i: int, scale: float, j: int, w: Any) -> float:
+    """w += scale · x_i; return x_j · w."""
     raise NotImplementedError("compiled code only")
 
 
@@ -246,6 +253,30 @@ def _row_add(rows: Any, i: Any, scale: Any, w: Any) -> Any:
             w[indices[k]] += scale * data[k]
 
     return sparse
+
+
+@overload(row_add_then_dot, strict=False, jit_options=_FAST)
+def _row_add_then_dot(rows: Any, i: Any, scale: Any, j: Any, w: Any) -> Any:
+    def one_after_the_other(rows: Any, i: Any, scale: Any, j: Any, w: Any) -> Any:
+        row_add(rows, i, scale, w)
+        return row_dot(rows, j, w)
+
+    if not is_dense(rows):
+        return one_after_the_other
+
+    def at_once(rows: Any, i: Any, scale: Any, j: Any, w: Any) -> Any:
+        if w.size > _LONG:
+            row_add(rows, i, scale, w)
+            return row_dot(rows, j, w)
+        x, y = rows[0][i], rows[0][j]
+        total = 0.0
+        for k in range(w.size):
+            moved = w[k] + scale * x[k]
+            w[k] = moved
+            total += moved * y[k]
+        return total
+
+    return at_once
 
 
 @overload(rows_add, strict=False, jit_options=_FAST)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._jit import kernel
 from ..losses.calls import exact_step, near_step
-from ..rows import row_add, row_dot, row_prefetch
+from ..rows import row_add_then_dot, row_dot, row_prefetch
 
 # Rows are asked for so many visits before their turn.
 _AHEAD = 5
@@ -36,20 +36,25 @@ def visit_rows(
     times δ².
     """
     travelled, gained = 0.0, 0.0
+    last = order.size - 1
+    product = row_dot(rows, order[0], w) if order.size > 0 else 0.0
     for k in range(order.size):
         if k + _AHEAD < order.size:
             row_prefetch(rows, order[k + _AHEAD])
         i = order[k]
-        z = row_dot(rows, i, w) + offset[0]
+        z = product + offset[0]
         q = scale * (v[i] + extra)
         if exactly:
             new = exact_step(loss, z, y[i], s[i], alpha[i], q)
         else:
             new, _ = near_step(loss, z, y[i], s[i], alpha[i], q)
         delta = new - alpha[i]
-        if delta != 0.0:
+        following = order[min(k + 1, last)]
+        if delta == 0.0:
+            product = row_dot(rows, following, w)
+        else:
             alpha[i] = new
-            row_add(rows, i, scale * delta, w)
+            product = row_add_then_dot(rows, i, scale * delta, following, w)
             offset[0] += scale * extra * delta
             travelled += abs(scale * delta) * np.sqrt(v[i])
             if s[i] > 0.0:

@@ -82,11 +82,25 @@ def test_coordinate_steps_give_way_to_conjugate_gradients() -> None:
 
 def test_text_is_for_coordinate_steps() -> None:
     rng = np.random.default_rng(0)
-    X = scipy.sparse.random(600, 3000, density=0.01, format="csr", rng=rng)
+    X = scipy.sparse.random(1500, 3000, density=0.01, format="csr", rng=rng)
     y = np.asarray(X @ rng.normal(size=3000)) > 0
     hard = df.solve(df.Problem(X, y, loss="squared_hinge", lam=1e-6), tol=1e-8, max_epochs=5000, random_state=0)
     assert phases(hard)[:2] == ["prox-sdca", "adaptive"]
     assert hard.status is df.Status.CONVERGED
+
+
+def test_no_scans_where_rows_matter_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few dense rows: nearly all of them are support vectors, and permutations need fewer passes."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 800))
+    problem = df.Problem(X, X[:, 0] + rng.normal(size=200) > 0, loss="squared_hinge", lam=1e-6)
+    result = df.solve(problem, tol=1e-9, random_state=0)
+    assert result.status is df.Status.CONVERGED
+    assert phases(result) == ["prox-sdca"]
+    monkeypatch.setattr(Auto, "_rows_matter_alike", lambda _: False)
+    scanned = df.solve(problem, tol=1e-9, random_state=0)
+    assert "adaptive" in phases(scanned)
+    assert scanned.trace[-1].passes > 1.3 * result.trace[-1].passes
 
 
 # --- Newton ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A Newton step in two calls is the step that `newton.py` makes of its pieces; tiles sum what rows do."""
+"""Newton steps in one call are those that `newton.py` makes of its pieces; tiles sum what rows do."""
 
 from __future__ import annotations
 
@@ -223,3 +223,44 @@ def test_no_search_along_a_parabola(quadratic: bool) -> None:
     given = rows, loss, z, 0.0, y, s, problem.row_norms_squared, problem.lam, w, gradient, direction, out, quadratic
     share = small_step.step_along(*given)[0]
     assert share == 1.0 if quadratic else abs(share - 0.5) < 0.1
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "huber"])
+def test_several_steps_in_one_call_are_those_of_several_calls(loss: str, fit_intercept: bool) -> None:
+    problem = make_problem(loss, n=90, d=6, lam=1e-4, fit_intercept=fit_intercept, weights="random")
+
+    def begun() -> Newton:
+        newton = Newton(problem, np.random.default_rng(0))
+        newton.start(np.zeros(problem.n), 0.0)
+        assert newton.is_small
+        return newton
+
+    one_by_one, at_once = begun(), begun()
+    at_once.epochs_allowed = 3
+    at_once.visit(problem.n)
+    for _ in range(at_once.epochs_made):
+        one_by_one.visit(problem.n)
+        assert one_by_one.epochs_made == 1
+    assert at_once.epochs_made > 1
+    assert at_once.rows_touched == one_by_one.rows_touched
+    assert (at_once.intercept, at_once.decrement) == (one_by_one.intercept, one_by_one.decrement)
+    assert at_once.gap_estimate == one_by_one.gap_estimate
+    assert np.array_equal(at_once.w, one_by_one.w)
+    assert np.array_equal(at_once.alpha, one_by_one.alpha)
+
+
+def test_steps_in_one_call_end_where_the_gap_or_the_epochs_do() -> None:
+    problem = make_problem("logistic", n=90, d=6, lam=1e-4)
+    newton = Newton(problem, np.random.default_rng(0))
+    newton.target, newton.epochs_allowed = 1e-4 * problem.at_zero, 50
+    newton.start(np.zeros(problem.n), 0.0)
+    newton.visit(problem.n)
+    assert 1 < newton.epochs_made < 50
+    assert newton.gap_estimate is not None
+    assert newton.gap_estimate <= newton.target
+    for most in (1, 2, 3):
+        assert df.solve(problem, tol=0.0, max_epochs=most, random_state=0).n_epochs == most
+    every = df.solve(problem, tol=1e-9, evaluate_every=1, random_state=0)
+    assert [entry.epoch for entry in every.trace] == list(range(every.n_epochs + 1))
+    assert np.array_equal(every.w, df.solve(problem, tol=1e-9, random_state=0).w)

@@ -96,6 +96,7 @@ class Auto(Solver):
         self.history: list[tuple[float, float]] = []
         self.proved = 0  # what comes after so many gaps are estimates
         self.guessed = False  # whether the history has a gap that was not evaluated
+        self.alike: bool | None = None  # whether rows matter alike, by the last evaluation
         self.since = 0  # where in the history the phase began
         self.trial: Trial | None = None  # of truncated Newton steps
         self.looks = False  # at a first truncated step, before the first epoch
@@ -125,6 +126,7 @@ class Auto(Solver):
 
     def visit(self, count: int) -> None:
         """Pass on to the active method."""
+        self.active.epochs_allowed = self.epochs_allowed
         self.active.visit(count)
         self._count()
 
@@ -161,6 +163,7 @@ class Auto(Solver):
     w: Array = property(lambda self: self.active.w)  # type: ignore[assignment]
     drift = property(lambda self: self.active.drift)
     activity = property(lambda self: self.active.activity)
+    epochs_made = property(lambda self: self.active.epochs_made)
     gap_estimate = property(lambda self: self.active.gap_estimate)
     trusts_dual = property(lambda self: self.active.trusts_dual)
     may_be_worse_than_none = property(lambda self: self.active.may_be_worse_than_none)
@@ -251,6 +254,7 @@ class Auto(Solver):
 
     def observe(self, gap: float, target: float) -> None:
         """Extrapolate from the gaps of the last half of the run and change the method where another one is cheaper."""
+        self.alike = None
         for k in range(len(self.history) - 1, self.proved - 1, -1):
             if _OPTIMISTIC * self.history[k][1] < gap:
                 self._forget(k)
@@ -320,11 +324,10 @@ class Auto(Solver):
 
     def _rows_matter_alike(self) -> bool:
         """Whether the residuals are so even that visits in proportion to them would be about one for each row."""
-        residuals = self.residuals
-        if residuals is None:
-            return False
-        total, squares = float(residuals.sum()), float(np.einsum("i,i->", residuals, residuals))
-        return total * total > _ALIKE * residuals.size * squares
+        if self.alike is None and self.residuals is not None:
+            total, squares = float(self.residuals.sum()), float(np.einsum("i,i->", self.residuals, self.residuals))
+            self.alike = total * total > _ALIKE * self.problem.n * squares
+        return bool(self.alike)
 
     def _second_order(self) -> type[Solver]:
         if InteriorPoint.suits(self.problem):
@@ -376,7 +379,7 @@ class Auto(Solver):
 
     def _gain(self, gap: float) -> float:
         """By how much adaptive visits may still save the day."""
-        if not isinstance(self.active, Permutations):
+        if not isinstance(self.active, Permutations) or self._rows_matter_alike():
             return 1.0
         return _LITTLE_GAIN if self._is_far(gap) else _ADAPTIVE_GAIN
 
@@ -385,7 +388,9 @@ class Auto(Solver):
         problem = self.problem
         if not isinstance(self.active, ExactSteps) or not self._truncated_steps_are_cheap():
             return False
-        if isinstance(self.active, Permutations) and not isinstance(problem.loss, Logistic):
+        if isinstance(self.active, Permutations) and not (
+            isinstance(problem.loss, Logistic) or self._rows_matter_alike()
+        ):
             return False  # with flat parts, adaptive visits may be all that is needed
         cost = self._cost_in_all(left, passes, gap)
         return not self._by_conjugate_gradients and Trial.is_cheap(problem, cost, self._spent_on_trial)

@@ -49,6 +49,9 @@ class RandomSource:
 
 RandomNumbers: TypeAlias = np.random.Generator | RandomSource
 
+# A gap at rounding level by the solver's own estimate, in P(0), is reason enough for a certificate, whatever tol is.
+AT_ROUNDING = 1e-13
+
 
 class Solver:
     """Base class of the solvers.
@@ -99,6 +102,12 @@ class Solver:
 
     may_be_worse_than_none: bool = False
     """Whether α may say less of the optimum than α = 0, which says that P* ≥ 0."""
+
+    epochs_allowed: int = 1
+    """How many epochs the next call may make; a method whose epochs are shorter than a call of the interpreter makes some."""
+
+    epochs_made: int = 1
+    """How many it made."""
 
     residuals: Array | None = None
     """|κ_i| at the last evaluation."""

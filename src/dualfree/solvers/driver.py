@@ -29,16 +29,14 @@ from ..result import Result
 from ..row_sums import residuals_at_zero
 from ..status import Status
 from ..trace import QUANTILES, Trace, TraceEntry, quantile_step, quantiles_of, residual_quantiles
-from .base import Solver
+from .base import AT_ROUNDING, Solver
 from .schedule import next_evaluation, stalled
 
 # A run that may diverge is given up when its gap has grown by this factor over the best one.
 _DIVERGED = 1e4
 # What not summing w(α) anew may add to the gap, as a part of it.
 _DRIFT_SHARE = 1e-3
-# A gap at rounding level by the solver's own estimate is reason enough for a certificate, whatever tol is; so is a long time
-# without one.
-_AT_ROUNDING = 1e-13
+# So many epochs without a certificate are reason enough for one.
 _LONGEST_WAIT = 10
 _GAP_EXPONENT = 0.75
 _LOOSE = 0.02  # of P(0): a tolerance that one epoch may meet
@@ -175,6 +173,8 @@ class Run:
         began = time.perf_counter()
         solver, left = self.solver, self.problem.n
         self.evaluated = False
+        if self.evaluate_every is None:
+            solver.epochs_allowed = min(self.max_epochs - self.epoch, _LONGEST_WAIT)
         solver.begin_epoch()
         in_time = True
         while left > 0:
@@ -186,7 +186,7 @@ class Run:
                 break
         if left == 0:
             solver.end_epoch()
-            self.epoch += 1
+            self.epoch += solver.epochs_made
         self.seconds += time.perf_counter() - began
         return in_time
 
@@ -359,7 +359,7 @@ class Run:
             return self.epoch >= self.due
         enough = self.target / self.optimism
         if self.solver.gap_estimate is not None:
-            enough = max(enough, _AT_ROUNDING * self.problem.at_zero)
+            enough = max(enough, AT_ROUNDING * self.problem.at_zero)
         if (
             estimate <= enough
             or self.epoch >= max(self.due, self.trace[-1].epoch + _LONGEST_WAIT)

@@ -36,6 +36,7 @@ class InteriorPoint(Newton):
     name = "interior-point"
     needs_smooth = False
     evaluate_each_epoch = True
+    may_be_worse_than_none = False
 
     @staticmethod
     def suits(problem: Shape) -> bool:

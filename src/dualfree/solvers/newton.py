@@ -37,7 +37,7 @@ from ..problem import Problem, loss_sum, slopes_into
 from ..rows import Kind
 from . import hessian as hessians
 from . import small_step
-from .base import Solver
+from .base import AT_ROUNDING, Solver
 from .exactness import Exactness
 from .hessian import (
     Factor,
@@ -126,9 +126,8 @@ class Newton(Solver):
         size = sample_size(self.problem)
         afresh = not self.w.any() and not intercept
         known = curved_at_zero(self.problem)
-        self.begins_on_sample = (
-            afresh and tells_weights(self.problem, size) and (step_cost(self.problem) > _WORTH_A_SAMPLE or not known)
-        )
+        self.is_quick = step_cost(self.problem) <= _WORTH_A_SAMPLE
+        self.begins_on_sample = afresh and tells_weights(self.problem, size) and not (self.is_quick and known)
         if afresh and not self.begins_on_sample:
             if self.sample is None and not known:
                 self._look()
@@ -193,7 +192,7 @@ class Newton(Solver):
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
         direct = not self.dear and self.factor is None
         if direct and self.is_small:
-            self._small_step()
+            self._small_steps()
             return
         gradient, total = derivatives(self.team, self.margins, b, self.alpha, direct)
         gradient /= n
@@ -221,8 +220,8 @@ class Newton(Solver):
                 self.factor = None  # curvatures that have changed too much
         self.rows_touched += 4 * n
 
-    def _small_step(self) -> None:
-        """Make a step with a new Hessian, in two calls."""
+    def _small_steps(self) -> None:
+        """Make a step with a new Hessian, or several, in one call."""
         problem, b = self.problem, self.intercept
         loss, y, s, lam, n, d = (
             problem.loss.compiled,
@@ -233,19 +232,29 @@ class Newton(Solver):
             problem.d,
         )
         gradient, direction = np.empty((2, d + problem.fit_intercept))
-        arrives = isinstance(problem.loss, Squared) and not self.w.any()
-        if arrives and plain(problem) and problem.is_dense and not problem.fit_intercept:
-            small_step.normal_equations(problem.rows[0], y, lam, gradient, direction)
+        self.unsolved, self.epochs_made = 0.0, 1
+        if isinstance(problem.loss, Squared) and not self.w.any():
+            if plain(problem) and problem.is_dense and not problem.fit_intercept:
+                small_step.normal_equations(problem.rows[0], y, lam, gradient, direction)
+            else:
+                small_step.newton_direction(
+                    problem.rows,
+                    loss,
+                    self.margins,
+                    b,
+                    y,
+                    s,
+                    plain(problem),
+                    lam,
+                    self.w,
+                    self.alpha,
+                    gradient,
+                    direction,
+                )
+            self._arrive(direction[:d], float(direction[d]) if problem.fit_intercept else 0.0)
         else:
-            small_step.newton_direction(
-                problem.rows, loss, self.margins, b, y, s, plain(problem), lam, self.w, self.alpha, gradient, direction
-            )
-        self.unsolved = 0.0
-        step_b = float(direction[d]) if problem.fit_intercept else 0.0
-        if arrives:
-            self._arrive(direction[:d], step_b)
-        else:
-            t, slope, terms, cut = small_step.step_along(
+            most = self.epochs_allowed if self.is_quick else 1
+            made, self.intercept, t, slope, self.primal, terms, cut = small_step.newton_steps(
                 problem.rows,
                 loss,
                 self.margins,
@@ -253,18 +262,21 @@ class Newton(Solver):
                 y,
                 s,
                 problem.row_norms_squared,
+                plain(problem),
+                isinstance(problem.loss, Squared),
                 lam,
                 self.w,
                 gradient,
                 direction,
                 self.alpha,
-                isinstance(problem.loss, Squared),
+                self.primal,
+                max(self.target, AT_ROUNDING * problem.at_zero),
+                _ABOUT * self.target if self._is_loose() else -np.inf,
+                most,
             )
-            self.decrement = -0.5 * slope
-            self.primal += 0.5 * t * slope
-            self.intercept += t * step_b
+            self.decrement, self.epochs_made = -0.5 * slope, made
             self._estimate(terms, cut, (1.0 - t) * gradient)
-        self.rows_touched += 4 * n
+        self.rows_touched += 4 * n * self.epochs_made
 
     def _arrive(self, step_w: Array, step_b: float) -> None:
         """The squared loss: P is its own quadratic model, a full step ends at the optimum, and α = −s φ' there.
@@ -324,10 +336,13 @@ class Newton(Solver):
         n, lam = problem.n, problem.lam
         left = math.sqrt(float(left_over @ left_over)) + math.sqrt(cut) / n
         gap = terms / n + left * left / (2.0 * lam)
-        if gap > self.target >= max(_LOOSE * problem.at_zero, self.primal / _ABOUT):
+        if gap > self.target >= self.primal / _ABOUT and self._is_loose():
             gap = min(gap, self._gap_without_dual())
         self.gap_estimate = gap
         self.exactness.learn(self.decrement, terms / n + cut / (2.0 * lam * n * n))
+
+    def _is_loose(self) -> bool:
+        return self.target >= _LOOSE * self.problem.at_zero
 
     def _gap_without_dual(self) -> float:
         """Far from the optimum α may be worse than none: losses are not negative, so P itself bounds the gap."""

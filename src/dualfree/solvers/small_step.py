@@ -1,6 +1,6 @@
-"""A Newton step in two calls: where a few hundred rows are all there is, the interpreter would take most of its time.
+"""Newton steps in one call: where a few hundred rows are all there is, the interpreter would take most of their time.
 
-The same step as in `newton.py`, from the same pieces; only the factorisation is done here, of matrices that are too small for
+The same steps as in `newton.py`, from the same pieces; only the factorisation is done here, of matrices that are too small for
 a library call to pay.
 """
 
@@ -123,6 +123,46 @@ def step_along(
         w[j] += t * step[j]
     move_along(0, all_rows, said, loss, z, out, t, b, step_b, y, s, v)
     return t, here, said[0, 0], said[0, 1]
+
+
+@kernel
+def newton_steps(
+    rows: Any,
+    loss: Any,
+    z: Any,
+    b: float,
+    y: Any,
+    s: Any,
+    v: Any,
+    plain: bool,
+    quadratic: bool,
+    lam: float,
+    w: Any,
+    gradient: Any,
+    direction: Any,
+    out: Any,
+    primal: float,
+    enough: float,
+    low: float,
+    most: int,
+) -> tuple[int, float, float, float, float, float, float]:
+    """Make steps until the gap is about `enough`, or P about `low`; at least one and at most so many.
+
+    Return how many were made, the intercept, which part was gone of the last step, the slope of P at its beginning, about P,
+    and what `move_along` does. The gradient is that at the beginning of the last step.
+    """
+    n, d = y.size, w.size
+    made, t, slope, terms, cut = 0, 0.0, 0.0, 0.0, 0.0
+    while made < most:
+        newton_direction(rows, loss, z, b, y, s, plain, lam, w, out, gradient, direction)
+        t, slope, terms, cut = step_along(rows, loss, z, b, y, s, v, lam, w, gradient, direction, out, quadratic)
+        b += t * direction[d] if direction.size > d else 0.0
+        primal += 0.5 * t * slope
+        made += 1
+        left = abs(1.0 - t) * np.sqrt(dot(gradient, gradient, gradient.size)) + np.sqrt(cut) / n
+        if terms / n + left * left / (2.0 * lam) <= enough or primal <= low:
+            break
+    return made, b, t, slope, primal, terms, cut
 
 
 def _derivatives(rows: Any, d: int, all_rows: Any, *given: Any) -> None:

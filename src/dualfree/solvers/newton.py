@@ -121,6 +121,11 @@ class Newton(Solver):
         quick = not keep or (may_be_quick and hessians.solution_cost(self.problem) < _QUICK_SOLUTION)
         self.is_small = quick and self.team.size == 1 and small_step.suits(self.problem)
         self.keeps_factor = keep and not self.is_small
+        keeps = self.is_small and small_step.may_keep_curvatures(self.problem)
+        size = self.problem.d + self.problem.fit_intercept
+        self.last_curvatures = (
+            (np.zeros(self.problem.n), np.zeros((size, size))) if keeps else (np.empty(0), np.empty((0, 0)))
+        )
         self.factor: Factor | None = None
         self.full_price = self.most_products = int(min(in_products, CG_STEPS))
         size = sample_size(self.problem)
@@ -269,6 +274,7 @@ class Newton(Solver):
                 gradient,
                 direction,
                 self.alpha,
+                *self.last_curvatures,
                 self.primal,
                 max(self.target, AT_ROUNDING * problem.at_zero),
                 _ABOUT * self.target if self._is_loose() else -np.inf,

@@ -13,6 +13,7 @@ from numba.extending import overload
 
 from .. import rows as _rows
 from .._jit import device, kernel
+from ..losses import Logistic, Squared
 from ..problem import Problem
 from ..team import SAID
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of
@@ -22,6 +23,11 @@ from .hessian import gradient_and_curvatures, narrow_derivatives, pairs, regular
 from .line_search import LINE_STEPS, move_along, next_length, slope_along
 
 _MOST_COLUMNS = 128  # a factorisation of more is better left to LAPACK
+
+
+def may_keep_curvatures(problem: Problem) -> bool:
+    """Whether few rows change their curvature from step to step, and each is added by itself."""
+    return not problem.is_dense and not isinstance(problem.loss, (Logistic, Squared))
 
 
 def suits(problem: Problem) -> bool:
@@ -60,6 +66,49 @@ def newton_direction(
     gradient /= n
     gradient[:d] += lam * w
     _set_direction(hessian, n, d, lam, gradient, direction)
+
+
+@device
+def _direction_by_changes(
+    rows: Any,
+    loss: Any,
+    z: Any,
+    b: float,
+    y: Any,
+    s: Any,
+    lam: float,
+    w: Any,
+    out: Any,
+    gradient: Any,
+    direction: Any,
+    kept: Any,
+    total: Any,
+) -> None:
+    """As `newton_direction`, given Σ c_i x_i x_iᵀ of the step before and its c: only rows whose curvature changed are added.
+
+    Where a loss is made of pieces without a third derivative, fewer change from step to step.
+    """
+    n, d, size = y.size, w.size, gradient.size
+    gradient[:] = 0.0
+    gradient_and_curvatures(0, np.array([0, n]), rows, loss, z, b, y, s, size > d, out, gradient.reshape(1, size))
+    changed, curved = 0, 0
+    for i in range(n):
+        changed += out[i] != kept[i]
+        curved += out[i] != 0.0
+    if changed > curved:
+        kept[:], total[:] = 0.0, 0.0
+    column = total[:, size - 1]
+    for i in range(n):
+        change = out[i] - kept[i]
+        if change != 0.0:
+            _rows.row_outer_add(rows, i, change, total)
+            kept[i] = out[i]
+            if size > d:
+                _rows.row_add(rows, i, change, column)
+                column[d] += change
+    gradient /= n
+    gradient[:d] += lam * w
+    _set_direction(total.copy(), n, d, lam, gradient, direction)
 
 
 @kernel
@@ -141,6 +190,8 @@ def newton_steps(
     gradient: Any,
     direction: Any,
     out: Any,
+    kept: Any,
+    total: Any,
     primal: float,
     enough: float,
     low: float,
@@ -148,13 +199,17 @@ def newton_steps(
 ) -> tuple[int, float, float, float, float, float, float]:
     """Make steps until the gap is about `enough`, or P about `low`; at least one and at most so many.
 
+    `kept` and `total`, where they are not empty, hold the curvatures of the step before and what they add up to.
     Return how many were made, the intercept, which part was gone of the last step, the slope of P at its beginning, about P,
     and what `move_along` does. The gradient is that at the beginning of the last step.
     """
     n, d = y.size, w.size
     made, t, slope, terms, cut = 0, 0.0, 0.0, 0.0, 0.0
     while made < most:
-        newton_direction(rows, loss, z, b, y, s, plain, lam, w, out, gradient, direction)
+        if kept.size > 0:
+            _direction_by_changes(rows, loss, z, b, y, s, lam, w, out, gradient, direction, kept, total)
+        else:
+            newton_direction(rows, loss, z, b, y, s, plain, lam, w, out, gradient, direction)
         t, slope, terms, cut = step_along(rows, loss, z, b, y, s, v, lam, w, gradient, direction, out, quadratic)
         b += t * direction[d] if direction.size > d else 0.0
         primal += 0.5 * t * slope

@@ -264,3 +264,47 @@ def test_steps_in_one_call_end_where_the_gap_or_the_epochs_do() -> None:
     every = df.solve(problem, tol=1e-9, evaluate_every=1, random_state=0)
     assert [entry.epoch for entry in every.trace] == list(range(every.n_epochs + 1))
     assert np.array_equal(every.w, df.solve(problem, tol=1e-9, random_state=0).w)
+
+
+@pytest.mark.parametrize("form", ["dense", "ones", "values"])
+def test_what_the_domain_cuts_off_is_added_up(form: str) -> None:
+    """Rows with positive entries: what is cut off adds up, and the estimate that ends a run of steps knows it."""
+    X = abs(table(form, n=400))
+    rng = np.random.default_rng(1)
+    sums = np.asarray(X.sum(axis=1)).ravel()
+    y = sums + 3 * rng.normal(size=400) > np.median(sums)
+    problem = df.Problem(X, y, loss="squared_hinge", lam=1e-5)
+    for tol in 10.0 ** np.arange(4.0, -4.0, -0.5):
+        newton = Newton(problem, RandomSource(0))
+        newton.target, newton.epochs_allowed = tol * problem.at_zero, 20
+        newton.start(np.zeros(problem.n), 0.0)
+        newton.primal = np.inf  # P itself would do
+        newton.visit(problem.n)
+        assert newton.gap_estimate is not None
+        assert newton.gap_estimate <= newton.target
+        found = df.certify(problem, newton.w, 0.0, newton.alpha)
+        assert found.gap == pytest.approx(newton.gap_estimate, rel=1e-6, abs=1e-15)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("loss", ["squared_hinge", "huber", "smoothed_hinge"])
+@pytest.mark.parametrize("form", ["ones", "values"])
+def test_a_hessian_by_its_changes(form: str, loss: str, fit_intercept: bool) -> None:
+    rng = np.random.default_rng(1)
+    X = table(form)
+    y = X @ rng.normal(size=9) + rng.normal(size=700)
+    y = y if loss == "huber" else np.sign(y)
+    problem = df.Problem(X, y, loss, 1e-4, rng.random(700) + 0.1, fit_intercept)
+    newton, anew = (Newton(problem, RandomSource(0)) for _ in range(2))
+    for each in (newton, anew):
+        each.start(np.zeros(problem.n), 0.0)
+    assert newton.last_curvatures[0].size == problem.n
+    anew.last_curvatures = np.empty(0), np.empty((0, 0))
+    for _ in range(6):
+        newton.visit(problem.n)
+        anew.visit(problem.n)
+        assert np.allclose(newton.w, anew.w, rtol=1e-9, atol=1e-12)
+        assert newton.intercept == pytest.approx(anew.intercept, rel=1e-9, abs=1e-12)
+    curvatures, total = newton.last_curvatures
+    rows = np.hstack([X.toarray(), np.ones((700, 1))]) if fit_intercept else X.toarray()
+    assert np.allclose(np.triu(total), np.triu((rows.T * curvatures) @ rows), rtol=1e-12, atol=1e-10)

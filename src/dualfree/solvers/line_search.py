@@ -166,10 +166,10 @@ def move_along(
             dual[k] = -slopes[k] - curvatures[k] * (step + t * step_b)
         here = b + t * step_b
         loss_slopes(loss, z_part, here, y_part, s_part, slopes[:size])
-        left, flat = misfit(slopes[:size], curvatures[:size], dual)
-        total += left
         if limited:
             cut += _cut(loss, dual, y_part, s_part, v[first:last])
+        left, flat = misfit(slopes[:size], curvatures[:size], dual)
+        total += left
         if flat > 0:
             total += _flat_terms(loss, z_part, here, y_part, s_part, curvatures, dual, block)
     said[own, 0], said[own, 1] = total, cut

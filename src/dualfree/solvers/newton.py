@@ -259,7 +259,7 @@ class Newton(Solver):
             self._arrive(direction[:d], float(direction[d]) if problem.fit_intercept else 0.0)
         else:
             most = self.epochs_allowed if self.is_quick else 1
-            made, self.intercept, t, slope, self.primal, terms, cut = small_step.newton_steps(
+            self.epochs_made, self.intercept, slope, self.primal, gap = small_step.newton_steps(
                 problem.rows,
                 loss,
                 self.margins,
@@ -280,8 +280,8 @@ class Newton(Solver):
                 _ABOUT * self.target if self._is_loose() else -np.inf,
                 most,
             )
-            self.decrement, self.epochs_made = -0.5 * slope, made
-            self._estimate(terms, cut, (1.0 - t) * gradient)
+            self.decrement = -0.5 * slope
+            self._take_estimate(gap)
         self.rows_touched += 4 * n * self.epochs_made
 
     def _arrive(self, step_w: Array, step_b: float) -> None:
@@ -341,11 +341,13 @@ class Newton(Solver):
         problem = self.problem
         n, lam = problem.n, problem.lam
         left = math.sqrt(float(left_over @ left_over)) + math.sqrt(cut) / n
-        gap = terms / n + left * left / (2.0 * lam)
+        self._take_estimate(terms / n + left * left / (2.0 * lam))
+        self.exactness.learn(self.decrement, terms / n + cut / (2.0 * lam * n * n))
+
+    def _take_estimate(self, gap: float) -> None:
         if gap > self.target >= self.primal / _ABOUT and self._is_loose():
             gap = min(gap, self._gap_without_dual())
         self.gap_estimate = gap
-        self.exactness.learn(self.decrement, terms / n + cut / (2.0 * lam * n * n))
 
     def _is_loose(self) -> bool:
         return self.target >= _LOOSE * self.problem.at_zero

@@ -196,15 +196,14 @@ def newton_steps(
     enough: float,
     low: float,
     most: int,
-) -> tuple[int, float, float, float, float, float, float]:
+) -> tuple[int, float, float, float, float]:
     """Make steps until the gap is about `enough`, or P about `low`; at least one and at most so many.
 
     `kept` and `total`, where they are not empty, hold the curvatures of the step before and what they add up to.
-    Return how many were made, the intercept, which part was gone of the last step, the slope of P at its beginning, about P,
-    and what `move_along` does. The gradient is that at the beginning of the last step.
+    Return how many were made, the intercept, the slope of P at the beginning of the last step, about P, and about the gap.
     """
     n, d = y.size, w.size
-    made, t, slope, terms, cut = 0, 0.0, 0.0, 0.0, 0.0
+    made, slope, gap = 0, 0.0, np.inf
     while made < most:
         if kept.size > 0:
             _direction_by_changes(rows, loss, z, b, y, s, lam, w, out, gradient, direction, kept, total)
@@ -215,9 +214,22 @@ def newton_steps(
         primal += 0.5 * t * slope
         made += 1
         left = abs(1.0 - t) * np.sqrt(dot(gradient, gradient, gradient.size)) + np.sqrt(cut) / n
-        if terms / n + left * left / (2.0 * lam) <= enough or primal <= low:
+        gap = terms / n + left * left / (2.0 * lam)
+        if gap <= enough and cut > 0.0:  # what was cut off may add up
+            gap = terms / n + 0.5 * lam * _squared_distance(rows, out, w, lam)
+        if gap <= enough or primal <= low:
             break
-    return made, b, t, slope, primal, terms, cut
+    return made, b, slope, primal, gap
+
+
+@device
+def _squared_distance(rows: Any, alpha: Any, w: Any, lam: float) -> float:
+    """‖w − w(α)‖²."""
+    apart = np.zeros(w.size)
+    _rows.rows_add(rows, alpha, 0, alpha.size, apart)
+    for j in range(w.size):
+        apart[j] = w[j] - apart[j] / (lam * alpha.size)
+    return dot(apart, apart, w.size)
 
 
 def _derivatives(rows: Any, d: int, all_rows: Any, *given: Any) -> None:

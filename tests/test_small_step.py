@@ -218,7 +218,8 @@ def test_no_search_along_a_parabola(quadratic: bool) -> None:
     problem = df.Problem(table("dense"), table("dense")[:, 0] + 1.0, "squared", 1e-3)
     rows, loss, y, s = problem.rows, problem.loss.compiled, problem.y, problem.sample_weight
     z, w, out, gradient, direction = (np.zeros(size) for size in (700, 9, 700, 9, 9))
-    small_step.newton_direction(rows, loss, z, 0.0, y, s, True, problem.lam, w, out, gradient, direction)
+    nothing = np.empty(0), np.empty((0, 0))
+    small_step.newton_direction(rows, loss, z, 0.0, y, s, True, problem.lam, w, out, gradient, direction, *nothing)
     direction *= 2.0
     given = rows, loss, z, 0.0, y, s, problem.row_norms_squared, problem.lam, w, gradient, direction, out, quadratic
     share = small_step.step_along(*given)[0]

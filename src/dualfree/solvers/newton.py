@@ -255,6 +255,7 @@ class Newton(Solver):
                     self.alpha,
                     gradient,
                     direction,
+                    *self.last_curvatures,
                 )
             self._arrive(direction[:d], float(direction[d]) if problem.fit_intercept else 0.0)
         else:

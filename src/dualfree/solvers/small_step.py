@@ -53,62 +53,23 @@ def newton_direction(
     out: Any,
     gradient: Any,
     direction: Any,
+    kept: Any,
+    total: Any,
 ) -> None:
     """Set the gradient of P, and −H⁻¹ times it; with an intercept both have one entry more than w. `out` is scratch.
 
-    `plain` says that every s φ'' is 1.
+    `plain` says that every s φ'' is 1. `kept` and `total`, where they are not empty, hold the curvatures c of the step before
+    and Σ c_i x_i x_iᵀ, and then those of this one.
     """
     n, d, size = y.size, w.size, gradient.size
     hessians, all_rows = np.zeros((1, size, size)), np.array([0, n])
     hessian = hessians[0]
     gradient[:] = 0.0
-    _derivatives(rows, d, all_rows, loss, z, b, y, s, plain, out, gradient.reshape(1, size), hessians)
+    given = loss, z, b, y, s, plain, out, gradient.reshape(1, size), hessians
+    _derivatives(rows, d, all_rows, kept, total, *given)
     gradient /= n
     gradient[:d] += lam * w
     _set_direction(hessian, n, d, lam, gradient, direction)
-
-
-@device
-def _direction_by_changes(
-    rows: Any,
-    loss: Any,
-    z: Any,
-    b: float,
-    y: Any,
-    s: Any,
-    lam: float,
-    w: Any,
-    out: Any,
-    gradient: Any,
-    direction: Any,
-    kept: Any,
-    total: Any,
-) -> None:
-    """As `newton_direction`, given Σ c_i x_i x_iᵀ of the step before and its c: only rows whose curvature changed are added.
-
-    Where a loss is made of pieces without a third derivative, fewer change from step to step.
-    """
-    n, d, size = y.size, w.size, gradient.size
-    gradient[:] = 0.0
-    gradient_and_curvatures(0, np.array([0, n]), rows, loss, z, b, y, s, size > d, out, gradient.reshape(1, size))
-    changed, curved = 0, 0
-    for i in range(n):
-        changed += out[i] != kept[i]
-        curved += out[i] != 0.0
-    if changed > curved:
-        kept[:], total[:] = 0.0, 0.0
-    column = total[:, size - 1]
-    for i in range(n):
-        change = out[i] - kept[i]
-        if change != 0.0:
-            _rows.row_outer_add(rows, i, change, total)
-            kept[i] = out[i]
-            if size > d:
-                _rows.row_add(rows, i, change, column)
-                column[d] += change
-    gradient /= n
-    gradient[:d] += lam * w
-    _set_direction(total.copy(), n, d, lam, gradient, direction)
 
 
 @kernel
@@ -199,16 +160,12 @@ def newton_steps(
 ) -> tuple[int, float, float, float, float]:
     """Make steps until the gap is about `enough`, or P about `low`; at least one and at most so many.
 
-    `kept` and `total`, where they are not empty, hold the curvatures of the step before and what they add up to.
     Return how many were made, the intercept, the slope of P at the beginning of the last step, about P, and about the gap.
     """
     n, d = y.size, w.size
     made, slope, gap = 0, 0.0, np.inf
     while made < most:
-        if kept.size > 0:
-            _direction_by_changes(rows, loss, z, b, y, s, lam, w, out, gradient, direction, kept, total)
-        else:
-            newton_direction(rows, loss, z, b, y, s, plain, lam, w, out, gradient, direction)
+        newton_direction(rows, loss, z, b, y, s, plain, lam, w, out, gradient, direction, kept, total)
         t, slope, terms, cut = step_along(rows, loss, z, b, y, s, v, lam, w, gradient, direction, out, quadratic)
         b += t * direction[d] if direction.size > d else 0.0
         primal += 0.5 * t * slope
@@ -232,16 +189,16 @@ def _squared_distance(rows: Any, alpha: Any, w: Any, lam: float) -> float:
     return dot(apart, apart, w.size)
 
 
-def _derivatives(rows: Any, d: int, all_rows: Any, *given: Any) -> None:
+def _derivatives(rows: Any, d: int, all_rows: Any, kept: Any, total: Any, *given: Any) -> None:
     """As `hessian.derivatives`, added to what is there; `out` is left with s φ''."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(_derivatives, strict=False, jit_options={"error_model": "numpy", "nogil": True})
-def _derivatives_overload(rows: Any, d: Any, all_rows: Any, *given: Any) -> Any:
+def _derivatives_overload(rows: Any, d: Any, all_rows: Any, kept: Any, total: Any, *given: Any) -> Any:
     if _rows.is_dense(rows):
-        return lambda rows, d, all_rows, *given: narrow_derivatives(0, all_rows, rows[0], *given)
-    return lambda rows, d, all_rows, *given: _sparse_derivatives(rows, d, all_rows, *given)
+        return lambda rows, d, all_rows, kept, total, *given: narrow_derivatives(0, all_rows, rows[0], *given)
+    return lambda rows, d, all_rows, kept, total, *given: _sparse_derivatives(rows, d, all_rows, kept, total, *given)
 
 
 @device
@@ -249,6 +206,8 @@ def _sparse_derivatives(
     rows: Any,
     d: int,
     all_rows: Any,
+    kept: Any,
+    total: Any,
     loss: Any,
     z: Any,
     b: float,
@@ -260,7 +219,34 @@ def _sparse_derivatives(
     hessians: Any,
 ) -> None:
     gradient_and_curvatures(0, all_rows, rows, loss, z, b, y, s, gradients.shape[1] > d, out, gradients)
-    pairs(0, all_rows, rows, out, d, hessians)
+    if kept.size > 0:
+        _add_changes(rows, out, d, kept, total)
+        hessians[0] = total
+    else:
+        pairs(0, all_rows, rows, out, d, hessians)
+
+
+@device
+def _add_changes(rows: Any, curvatures: Any, d: int, kept: Any, total: Any) -> None:
+    """Make total = Σ c_i x_i x_iᵀ, which is so for other curvatures, `kept`: only rows that have another one now are added.
+
+    Where a loss is made of parabolas and lines, fewer and fewer rows change from step to step.
+    """
+    changed, curved = 0, 0
+    for i in range(kept.size):
+        changed += curvatures[i] != kept[i]
+        curved += curvatures[i] != 0.0
+    if changed > curved:
+        kept[:], total[:] = 0.0, 0.0
+    column = total[:, -1]  # that of the intercept, where there is one
+    for i in range(kept.size):
+        change = curvatures[i] - kept[i]
+        if change != 0.0:
+            kept[i] = curvatures[i]
+            _rows.row_outer_add(rows, i, change, total)
+            if column.size > d:
+                _rows.row_add(rows, i, change, column)
+                column[d] += change
 
 
 @device

@@ -193,6 +193,7 @@ class Newton(Solver):
             self._form_dual()
         problem, b = self.problem, self.intercept
         n, d = problem.n, problem.d
+        self.epochs_made = 1
 
         # α is not needed again before the step is made: one vector of length n serves as slopes, curvatures and X·Δ
         direct = not self.dear and self.factor is None
@@ -237,7 +238,7 @@ class Newton(Solver):
             problem.d,
         )
         gradient, direction = np.empty((2, d + problem.fit_intercept))
-        self.unsolved, self.epochs_made = 0.0, 1
+        self.unsolved = 0.0
         if isinstance(problem.loss, Squared) and not self.w.any():
             if plain(problem) and problem.is_dense and not problem.fit_intercept:
                 small_step.normal_equations(problem.rows[0], y, lam, gradient, direction)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.optimize
+import scipy.sparse
 import sklearn.linear_model
 from problems import CORNERED, FORMS, SOLVERS, dense, make_problem, solvers_of
 from reference import Reference
@@ -27,6 +28,7 @@ from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource, Solver
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations, ProxSdca
+from dualfree.solvers.visits import visit_rows
 from dualfree.testing import check_solver
 
 
@@ -521,3 +523,26 @@ def test_result_says_what_it_is() -> None:
     result = df.solve(make_problem("logistic"), "prox-sdca", random_state=0)
     assert "prox-sdca, converged" in repr(result)
     assert result.message.startswith("The certified gap")
+
+
+@pytest.mark.parametrize("d", [3, 700, 9000])
+def test_dense_rows_are_visited_like_sparse_ones(d: int) -> None:
+    """Dense rows of usual length are added to w while the next one is multiplied with it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, d))
+    problem = df.Problem(X, np.sign(X[:, 0] + rng.normal(size=40)), "squared_hinge", 0.1 * d / 40)
+    sparse = scipy.sparse.csr_matrix(X)
+    order = np.array([3, 3, *rng.permutation(40), *rng.integers(0, 40, size=60)], dtype=np.int32)
+    seen = []
+    for rows in (problem.rows, (sparse.data, sparse.indices, sparse.indptr)):
+        loss, y, s, v = problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
+        alpha, w, offset = np.zeros(40), np.zeros(d), np.zeros(1)
+        scale = 1.0 / (problem.lam * 40)
+        visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, order[:0], alpha, w, offset)
+        assert not alpha.any()
+        travelled, gained = visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, order, alpha, w, offset)
+        assert np.allclose(w, problem.weights_of(alpha), rtol=0, atol=1e-12)
+        seen.append((alpha, travelled, gained))
+    assert np.allclose(seen[0][0], seen[1][0], rtol=0, atol=1e-12)
+    assert seen[0][1:] == pytest.approx(seen[1][1:], rel=1e-9)
+    assert seen[0][0].any()

@@ -494,6 +494,18 @@ def test_a_hessian_is_formed_once_products_have_cost_as_much(
     assert not formed
 
 
+def test_what_a_part_of_the_rows_did_not_need(formed: list[int]) -> None:
+    """Columns that have nothing to do with one another: two products with the Hessian's diagonal solve a step."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(16000, 500, density=18 / 500, format="csr", rng=rng, data_rvs=rng.standard_normal)
+    y = 0.5 * (X @ rng.normal(size=500)) + rng.logistic(size=16000) > 2.0
+    problem = df.Problem(X, y, "logistic", 1 / 16000)
+    result = df.solve(problem, tol=1e-6, random_state=0)
+    assert result.status is df.Status.CONVERGED
+    assert phases(result) == ["newton"]
+    assert not formed
+
+
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared"])
 def test_one_hessian_serves_many_steps(

@@ -178,6 +178,7 @@ class Newton(Solver):
         self.sample = None  # it holds a vector of length n
         self._go_to(steps.w, steps.intercept)
         self.factor = steps.factor
+        self.dear = self.dear or steps.dear  # a part that needed no Hessian says that all will need none
 
     @property
     def visits_per_call(self) -> int:

@@ -309,3 +309,19 @@ def test_a_hessian_by_its_changes(form: str, loss: str, fit_intercept: bool) -> 
     curvatures, total = newton.last_curvatures
     rows = np.hstack([X.toarray(), np.ones((700, 1))]) if fit_intercept else X.toarray()
     assert np.allclose(np.triu(total), np.triu((rows.T * curvatures) @ rows), rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("d", [1, 2, 7, 33])
+def test_normal_equations(d: int, fit_intercept: bool) -> None:
+    rng = np.random.default_rng(d)
+    X = rng.normal(size=(1500, d)) + 2.0
+    y = X[:, 0] + rng.normal(size=1500) + 5.0
+    gradient, direction = np.empty((2, d + fit_intercept))
+    small_step.normal_equations(X, y, 1e-3, gradient, direction)
+    rows = np.hstack([X, np.ones((1500, 1))]) if fit_intercept else X
+    penalty = np.diag([1e-3] * d + [0.0] * fit_intercept)
+    assert np.allclose(gradient, -rows.T @ y / 1500, rtol=1e-12)
+    assert np.allclose(
+        direction, np.linalg.solve(rows.T @ rows / 1500 + penalty, rows.T @ y / 1500), rtol=1e-9, atol=1e-10
+    )

@@ -229,7 +229,9 @@ class Problem:
     def intercept_at_zero(self) -> float:
         """The best intercept for w = 0; a classification loss then has two kinds of rows only."""
         if isinstance(self.loss, Squared):
-            return float(self.sample_weight @ self.y / self.sample_weight.sum())
+            if self.unit_weights:
+                return float(self.y.mean())
+            return float(np.einsum("i,i->", self.sample_weight, self.y) / self.sample_weight.sum())  # not by BLAS
         if self.loss.task == "regression":
             return self.best_intercept(np.zeros(self.n))
         return float(_best_intercept(self.loss.compiled, np.zeros(2), _SIGNS, self._class_weights(), 0.0))

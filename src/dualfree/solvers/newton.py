@@ -241,7 +241,7 @@ class Newton(Solver):
         gradient, direction = np.empty((2, d + problem.fit_intercept))
         self.unsolved = 0.0
         if isinstance(problem.loss, Squared) and not self.w.any():
-            if plain(problem) and problem.is_dense and not problem.fit_intercept:
+            if plain(problem) and problem.is_dense and b == 0.0:
                 small_step.normal_equations(problem.rows[0], y, lam, gradient, direction)
             else:
                 small_step.newton_direction(

@@ -74,22 +74,29 @@ def newton_direction(
 
 @kernel
 def normal_equations(X: Any, y: Any, lam: float, gradient: Any, direction: Any) -> None:
-    """As `newton_direction` at w = 0, for the squared loss without weights and without an intercept: Xᵀy and XᵀX is all.
+    """As `newton_direction` at w = 0 and b = 0, for the squared loss without weights: Xᵀy and XᵀX is all.
 
     Nothing of length n is read but y, nothing is written.
     """
     wide_vectors()
     n, d = X.shape
-    hessian = np.zeros((d, d))
+    size = gradient.size
+    hessian = np.zeros((size, size))
     gradient[:] = 0.0
     tile = empty_tile(d)
     rows = rows_of(tile)
+    ones = np.ones(rows)
     for first in range(0, n, rows):
         last = min(first + rows, n)
         fill_tile(X, first, last, tile)
         add_tile(tile, y[first:last], gradient)
         add_tile_products(tile, last - first, hessian)
-    for j in range(d):
+        if size > d:
+            add_tile(tile, ones[: last - first], hessian[:, d])
+            gradient[d] += dot(y[first:last], ones, last - first)
+    if size > d:
+        hessian[d, d] = n
+    for j in range(size):
         gradient[j] /= -n
     _set_direction(hessian, n, d, lam, gradient, direction)
 

@@ -82,7 +82,7 @@ def test_coordinate_steps_give_way_to_conjugate_gradients() -> None:
 
 def test_text_is_for_coordinate_steps() -> None:
     rng = np.random.default_rng(0)
-    X = scipy.sparse.random(1500, 3000, density=0.01, format="csr", rng=rng)
+    X = scipy.sparse.random(600, 3000, density=0.01, format="csr", rng=rng)
     y = np.asarray(X @ rng.normal(size=3000)) > 0
     hard = df.solve(df.Problem(X, y, loss="squared_hinge", lam=1e-6), tol=1e-8, max_epochs=5000, random_state=0)
     assert phases(hard)[:2] == ["prox-sdca", "adaptive"]

@@ -93,6 +93,11 @@ def row_add(rows: Rows, i: int, scale: float, w: Any) -> None:
     raise NotImplementedError("compiled code only")
 
 
+def adds_and_multiplies_at_once(rows: Rows) -> bool:
+    """Whether `row_add_then_dot` is one pass over w; known when a kernel is compiled."""
+    raise NotImplementedError("compiled code only")
+
+
 def row_add_then_dot(rows: Rows, i: int, scale: float, j: int, w: Any) -> float:
     """w += scale · x_i; return x_j · w."""
     raise NotImplementedError("compiled code only")
@@ -255,6 +260,13 @@ def _row_add(rows: Any, i: Any, scale: Any, w: Any) -> Any:
     return sparse
 
 
+@overload(adds_and_multiplies_at_once, strict=False, jit_options=_PLAIN)
+def _adds_and_multiplies_at_once(rows: Any) -> Any:
+    if is_dense(rows):
+        return lambda rows: True
+    return lambda rows: False
+
+
 @overload(row_add_then_dot, strict=False, jit_options=_FAST)
 def _row_add_then_dot(rows: Any, i: Any, scale: Any, j: Any, w: Any) -> Any:
     def one_after_the_other(rows: Any, i: Any, scale: Any, j: Any, w: Any) -> Any:
@@ -265,8 +277,9 @@ def _row_add_then_dot(rows: Any, i: Any, scale: Any, j: Any, w: Any) -> Any:
         return one_after_the_other
 
     def at_once(rows: Any, i: Any, scale: Any, j: Any, w: Any) -> Any:
-        if w.size > _LONG:
-            row_add(rows, i, scale, w)
+        if w.size > _LONG or scale == 0.0:
+            if scale != 0.0:
+                row_add(rows, i, scale, w)
             return row_dot(rows, j, w)
         x, y = rows[0][i], rows[0][j]
         total = 0.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._jit import kernel
 from ..losses.calls import exact_step, near_step
-from ..rows import row_add_then_dot, row_dot, row_prefetch
+from ..rows import adds_and_multiplies_at_once, row_add, row_add_then_dot, row_dot, row_prefetch
 
 # Rows are asked for so many visits before their turn.
 _AHEAD = 5
@@ -37,24 +37,25 @@ def visit_rows(
     """
     travelled, gained = 0.0, 0.0
     last = order.size - 1
-    product = row_dot(rows, order[0], w) if order.size > 0 else 0.0
+    at_once = adds_and_multiplies_at_once(rows)
+    product = row_dot(rows, order[0], w) if at_once and order.size > 0 else 0.0
     for k in range(order.size):
         if k + _AHEAD < order.size:
             row_prefetch(rows, order[k + _AHEAD])
         i = order[k]
-        z = product + offset[0]
+        z = (product if at_once else row_dot(rows, i, w)) + offset[0]
         q = scale * (v[i] + extra)
         if exactly:
             new = exact_step(loss, z, y[i], s[i], alpha[i], q)
         else:
             new, _ = near_step(loss, z, y[i], s[i], alpha[i], q)
         delta = new - alpha[i]
-        following = order[min(k + 1, last)]
-        if delta == 0.0:
-            product = row_dot(rows, following, w)
-        else:
+        if at_once:
+            product = row_add_then_dot(rows, i, scale * delta, order[min(k + 1, last)], w)
+        elif delta != 0.0:
+            row_add(rows, i, scale * delta, w)
+        if delta != 0.0:
             alpha[i] = new
-            product = row_add_then_dot(rows, i, scale * delta, following, w)
             offset[0] += scale * extra * delta
             travelled += abs(scale * delta) * np.sqrt(v[i])
             if s[i] > 0.0:

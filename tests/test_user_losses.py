@@ -273,3 +273,25 @@ class Careless(ProxSdca):
 def test_the_battery_finds_what_is_wrong_with_a_solver(solver: type[Any], words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         check_solver(solver)
+
+
+class Lowered(OwnHuber):
+    """A loss that is negative at its least point: α = 0 says nothing of it."""
+
+    @staticmethod
+    def value(z: float, y: float, delta: float) -> float:
+        r = abs(z - y)
+        return (0.5 * r * r if r <= delta else delta * (r - 0.5 * delta)) - 2.0
+
+    @staticmethod
+    def conjugate(a: float, y: float, delta: float) -> float:
+        return 0.5 * a * a - a * y + 2.0
+
+
+def test_a_negative_loss_keeps_its_dual_point() -> None:
+    problem = make_problem(Lowered(), n=60, lam=1e-3)
+    result = df.solve(problem, tol=1e-9, random_state=0)
+    assert "newton" in {entry.phase for entry in result.trace}
+    assert result.certificate.primal < 0.0
+    assert result.certificate.gap < 1e-8
+    assert problem.primal(result.w) - problem.dual(result.alpha) < 1e-8

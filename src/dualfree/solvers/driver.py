@@ -219,7 +219,7 @@ class Run:
             if not math.isfinite(alpha.min()) or not math.isfinite(alpha.max()):
                 return self._no_longer_finite()
             certificate, b = self._certify_candidate(alpha, w, given_b, feasible, weights)
-            if self.solver.may_be_worse_than_none and certificate.gap >= certificate.primal:
+            if self._or_none and certificate.gap >= certificate.primal:
                 feasible[:] = 0.0
             self.solver.residuals = self.z
             quantiles = residual_quantiles(self.z)
@@ -300,6 +300,11 @@ class Run:
         follows = self.given is not None and self.given[1] is not None
         return self.solver.trusts_dual and not follows and (loss.has("conjugate") or loss.has("fenchel_young"))
 
+    @property
+    def _or_none(self) -> bool:
+        """Whether α = 0 may take the place of the solver's: of losses that are known not to be negative."""
+        return self.solver.may_be_worse_than_none and self.problem.loss.builtin_id is not None
+
     def _drift_is_small(self) -> bool:
         """Whether the running w is so near w(α) that w(α) need not be summed."""
         drift = self.solver.drift
@@ -327,7 +332,7 @@ class Run:
             self.scratch,
             enough=self.target,
             trusts_dual=self.trusts_dual,
-            or_none=self.solver.may_be_worse_than_none,
+            or_none=self._or_none,
             team=self.solver.team,
         )
         return certificate, b

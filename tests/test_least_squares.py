@@ -85,7 +85,7 @@ def test_ridge_is_one_step_and_one_pass(d: int, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_more_steps_follow_where_more_digits_are_wanted() -> None:
-    problem = make_problem("squared", n=200, d=4, lam=1e-9, scale=100.0)
+    problem = make_problem("squared", n=200, d=4, lam=1e-9, scale=100.0, weights="random")
     result = df.solve(problem, tol=0.0, random_state=0)
     assert result.n_epochs > 1
     assert result.certificate.gap <= df.solve(problem, tol=1e-3, random_state=0).certificate.gap

@@ -317,11 +317,15 @@ def test_normal_equations(d: int, fit_intercept: bool) -> None:
     rng = np.random.default_rng(d)
     X = rng.normal(size=(1500, d)) + 2.0
     y = X[:, 0] + rng.normal(size=1500) + 5.0
-    gradient, direction = np.empty((2, d + fit_intercept))
-    small_step.normal_equations(X, y, 1e-3, gradient, direction)
+    of_targets, direction = np.empty((2, d + fit_intercept))
+    products = np.empty((of_targets.size, of_targets.size))
+    squares, error = small_step.normal_equations(X, y, 1e-3, of_targets, products, direction)
     rows = np.hstack([X, np.ones((1500, 1))]) if fit_intercept else X
     penalty = np.diag([1e-3] * d + [0.0] * fit_intercept)
-    assert np.allclose(gradient, -rows.T @ y / 1500, rtol=1e-12)
+    assert np.allclose(of_targets, rows.T @ y, rtol=1e-12)
+    assert np.allclose(products, rows.T @ rows, rtol=1e-12)
+    assert squares == pytest.approx(y @ y, rel=1e-13)
+    assert error < 1e-12
     assert np.allclose(
         direction, np.linalg.solve(rows.T @ rows / 1500 + penalty, rows.T @ y / 1500), rtol=1e-9, atol=1e-10
     )

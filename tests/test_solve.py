@@ -330,8 +330,18 @@ def test_auto_can_be_pickled_and_is_freed_at_once() -> None:
 def test_an_overflow_is_told_without_warnings() -> None:
     X = np.random.default_rng(0).normal(size=(50, 6))
     y = X[:, 0] + X[:, 5]  # P* is not zero, which P itself would show
-    problem = df.Problem(1e100 * X[:, :5], y, loss="squared", lam=1e-140)
-    assert df.solve(problem, max_epochs=30, random_state=0).status is not df.Status.CONVERGED
+    weighted = df.Problem(1e100 * X[:, :5], y, loss="squared", lam=1e-140, sample_weight=np.arange(1.0, 51.0))
+    assert df.solve(weighted, max_epochs=30, random_state=0).status is not df.Status.CONVERGED
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_scale_that_overflows_other_bounds_is_certified() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 6))
+    y = X[:, 0] + X[:, 5]
+    result = df.solve(df.Problem(1e100 * X[:, :5], y, loss="squared", lam=1e-140), random_state=0)
+    assert result.status is df.Status.CONVERGED
+    rest = y - X[:, :5] @ np.linalg.lstsq(X[:, :5], y, rcond=None)[0]
+    assert result.certificate.primal == pytest.approx(0.5 * np.mean(rest**2), rel=1e-12)
 
 
 _INTERRUPTED = """

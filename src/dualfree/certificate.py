@@ -62,7 +62,8 @@ class Certificate:
     intercept_bound : float
         |b − b*| is at most this: 0 without an intercept, infinite where it is not known.
     source : str
-        Which bound is the smaller one: "dual" (P − D) or "gradient" (‖∇P‖²/(2λ)).
+        Which bound is the smaller one: "dual" (P − D) or "gradient" (‖∇P‖²/(2λ); with the squared loss, few columns and no
+        weights sharper, from the Hessian: ½ ∇Pᵀ H⁻¹ ∇P).
     rounding : float
         The part of `gap` that stands for rounding errors.
     weight_norm : float

@@ -161,6 +161,7 @@ class Auto(Solver):
 
     # What the driver asks about the point that the active method has reached.
     w: Array = property(lambda self: self.active.w)  # type: ignore[assignment]
+    intercept: float = property(lambda self: self.active.intercept)  # type: ignore[assignment]
     drift = property(lambda self: self.active.drift)
     activity = property(lambda self: self.active.activity)
     epochs_made = property(lambda self: self.active.epochs_made)
@@ -168,6 +169,7 @@ class Auto(Solver):
     trusts_dual = property(lambda self: self.active.trusts_dual)
     may_be_worse_than_none = property(lambda self: self.active.may_be_worse_than_none)
     dual_follows = property(lambda self: self.active.dual_follows)
+    moments = property(lambda self: self.active.moments)
     evaluate_each_epoch = property(lambda self: self.active.evaluate_each_epoch)
 
     # --- which method first -----------------------------------------------------------------------------------------

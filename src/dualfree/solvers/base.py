@@ -22,6 +22,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from .._checks import Array, near_match
+from ..moments import Moments
 from ..problem import Problem
 from ..team import Team
 
@@ -125,7 +126,10 @@ class Solver:
     """The gap wanted, P(0) times tol; the driver says it before the start."""
 
     dual_follows: bool = False
-    """Whether α is s (y − X w), the squared loss's at w, and is yet to be formed: the certificate does it on its way."""
+    """Whether α is s (y − X w − b), the squared loss's at (w, b), and is yet to be formed: the certificate does it."""
+
+    moments: Moments | None = None
+    """XᵀX and Xᵀy, where the method has formed them."""
 
     drift: float | None = None
     """A bound on ‖w − w(α)‖, rounding included, where the method keeps one; it saves the pass that sums w(α) anew."""

@@ -23,7 +23,8 @@ import numpy as np
 from .._checks import Array
 from ..certificate import Certificate, KnownWeights, at_zero_weights, bound_gap, certify, with_intercept_bound
 from ..dual_domain import Balance, project
-from ..least_squares import certify_least_squares
+from ..least_squares import certify_least_squares, suits
+from ..moments import certify_from_moments, saves_time, sharpened
 from ..problem import Problem
 from ..result import Result
 from ..row_sums import residuals_at_zero
@@ -205,14 +206,8 @@ class Run:
             quantiles = quantiles_of(
                 *residuals_at_zero(problem.loss.compiled, b, problem.y, problem.sample_weight, step)
             )
-        elif self.given is None and self.solver.dual_follows:
-            weights[:], b = self.solver.w, 0.0
-            if not np.isfinite(weights).all():
-                return self._no_longer_finite()
-            with np.errstate(over="ignore", invalid="ignore"):
-                certificate = certify_least_squares(
-                    problem, weights, feasible, self.sums, self.scratch, self.z, self.target, self.solver.team
-                )
+        elif (found := self._certify_least_squares(feasible, weights)) is not None:
+            certificate, b = found
             quantiles = (0.0,) * len(QUANTILES)  # κ = 0
         else:
             alpha, w, given_b = self.given or self.solver.candidate()
@@ -223,6 +218,9 @@ class Run:
                 feasible[:] = 0.0
             self.solver.residuals = self.z
             quantiles = residual_quantiles(self.z)
+        if self.solver.moments is not None and certificate.gap > self.target:
+            with np.errstate(over="ignore", invalid="ignore"):
+                certificate = sharpened(problem, certificate, self.solver.moments, weights, b)
         point = _Point(weights, b, feasible, certificate)
         self.evaluation_seconds += time.perf_counter() - began
 
@@ -261,6 +259,22 @@ class Run:
     def _no_longer_finite(self) -> tuple[Status, str]:
         self.evaluated = True
         return Status.DIVERGED, "The iterates are no longer finite. " + self.solver.instead
+
+    def _certify_least_squares(self, alpha: Array, weights: Array) -> tuple[Certificate, float] | None:
+        """Certify a point whose α follows from w and b, and form that α; None where there is no short way."""
+        problem, solver = self.problem, self.solver
+        if self.given is not None or not solver.dual_follows:
+            return None
+        weights[:], self.guess_b = solver.w, solver.intercept
+        with np.errstate(over="ignore", invalid="ignore"):
+            if solver.moments is not None and saves_time(problem):
+                certificate = certify_from_moments(problem, solver.moments, weights, self.guess_b, alpha, self.target)
+                if certificate is not None:
+                    return certificate, self.guess_b
+            if not suits(problem) or not np.isfinite(weights).all():
+                return None
+            given = problem, weights, alpha, self.sums, self.scratch, self.z, self.target, solver.team
+            return certify_least_squares(*given), 0.0
 
     def _certify_candidate(
         self, alpha: Array, w: Array | None, b: float | None, feasible: Array, weights: Array
@@ -410,7 +424,7 @@ class Run:
             self._try_without_dual()
         problem, best = self.problem, self.best
         certificate = best.certificate
-        if problem.fit_intercept:
+        if problem.fit_intercept and not math.isfinite(certificate.intercept_bound):
             with np.errstate(over="ignore", invalid="ignore"):
                 certificate = with_intercept_bound(problem, best.w, best.intercept, best.alpha, certificate)
         return Result(

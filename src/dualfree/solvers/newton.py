@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import least_squares
 from .._checks import Array
 from ..certificate import Shape
 from ..losses import Logistic, Squared
+from ..moments import Moments
 from ..problem import Problem, loss_sum, slopes_into
 from ..rows import Kind
 from . import hessian as hessians
@@ -242,7 +242,9 @@ class Newton(Solver):
         self.unsolved = 0.0
         if isinstance(problem.loss, Squared) and not self.w.any():
             if plain(problem) and problem.is_dense and b == 0.0:
-                small_step.normal_equations(problem.rows[0], y, lam, gradient, direction)
+                products = np.empty((gradient.size, gradient.size))
+                sums = small_step.normal_equations(problem.rows[0], y, lam, gradient, products, direction)
+                self.moments = Moments(gradient, products, *sums)
             else:
                 small_step.newton_direction(
                     problem.rows,
@@ -296,9 +298,7 @@ class Newton(Solver):
         self.w += step_w
         self.intercept += step_b
         self.gap_estimate = 0.0
-        self.dual_follows = least_squares.suits(self.problem)
-        if not self.dual_follows:
-            self._form_dual()
+        self.dual_follows = True
 
     def _form_dual(self) -> None:
         """Set the margins, and α = −s φ' there."""
@@ -369,6 +369,8 @@ class Newton(Solver):
 
     def candidate(self) -> tuple[Array, Array | None, float | None]:
         """Return (α, w, b)."""
+        if self.dual_follows:
+            self._form_dual()
         return self.alpha, self.w, self.intercept
 
     def _conjugate_gradients(self, curvatures: Array, gradient: Array) -> Array | None:

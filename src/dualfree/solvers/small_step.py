@@ -73,32 +73,37 @@ def newton_direction(
 
 
 @kernel
-def normal_equations(X: Any, y: Any, lam: float, gradient: Any, direction: Any) -> None:
-    """As `newton_direction` at w = 0 and b = 0, for the squared loss without weights: Xᵀy and XᵀX is all.
+def normal_equations(X: Any, y: Any, lam: float, of_targets: Any, products: Any, direction: Any) -> tuple[float, float]:
+    """The direction at w = 0 and b = 0 for the squared loss without weights: Xᵀy and XᵀX is all.
 
-    Nothing of length n is read but y, nothing is written.
+    Nothing of length n is read but y, nothing is written. Sets Σ y_i x_i and Σ x_i x_iᵀ, with a 1 at the end of each x_i where
+    there is an intercept; returns Σ y_i² and what rounding did to each sum, at most, in the sum of its terms' sizes.
     """
     wide_vectors()
     n, d = X.shape
-    size = gradient.size
-    hessian = np.zeros((size, size))
-    gradient[:] = 0.0
+    size = of_targets.size
+    products[:] = 0.0
+    of_targets[:] = 0.0
+    squares = 0.0
     tile = empty_tile(d)
     rows = rows_of(tile)
     ones = np.ones(rows)
     for first in range(0, n, rows):
         last = min(first + rows, n)
         fill_tile(X, first, last, tile)
-        add_tile(tile, y[first:last], gradient)
-        add_tile_products(tile, last - first, hessian)
+        targets = y[first:last]
+        add_tile(tile, targets, of_targets)
+        add_tile_products(tile, last - first, products)
+        squares += dot(targets, targets, last - first)
         if size > d:
-            add_tile(tile, ones[: last - first], hessian[:, d])
-            gradient[d] += dot(y[first:last], ones, last - first)
+            add_tile(tile, ones[: last - first], products[:, d])
+            of_targets[d] += dot(targets, ones, last - first)
     if size > d:
-        hessian[d, d] = n
+        products[d, d] = n
     for j in range(size):
-        gradient[j] /= -n
-    _set_direction(hessian, n, d, lam, gradient, direction)
+        products[j:, j] = products[j, j:]
+    _set_direction(products.copy(), n, d, lam, of_targets / -n, direction)
+    return squares, (min(rows, n) + n / rows + 4.0) * 2.0**-52
 
 
 @kernel

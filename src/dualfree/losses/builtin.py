@@ -29,6 +29,12 @@ SQUARED, LOGISTIC, SQUARED_HINGE, SMOOTHED_HINGE, HUBER, SQUARED_TUBE, TUBE = ra
 _TINY = 1e-300
 
 
+@device
+def is_flat_at_zero(loss: int) -> bool:
+    """Whether the loss is ½ e² beyond its flat parts, where it is 0."""
+    return loss in (SQUARED_HINGE, SQUARED_TUBE)
+
+
 def _functions_of(module: ModuleType) -> Callable[[type[L]], type[L]]:
     """Take the contract's functions from the file that is named after the loss."""
 

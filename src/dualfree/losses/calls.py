@@ -85,6 +85,18 @@ def loss_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, slopes: Any, ou
     raise NotImplementedError("compiled code only")
 
 
+def loss_is_flat_at_zero(loss: Any) -> bool:
+    """Whether the loss is known to be ½ e² beyond its flat parts, where it is 0."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(loss_is_flat_at_zero, strict=False, jit_options=_OPTIONS)
+def _is_flat_at_zero(loss: Any) -> Any:
+    if _user(loss) is None:
+        return lambda loss: builtin.is_flat_at_zero(loss[0])
+    return lambda loss: False
+
+
 @overload(loss_value, strict=False, jit_options=_OPTIONS)
 def _value(loss: Any, z: Any, y: Any) -> Any:
     functions = _user(loss)

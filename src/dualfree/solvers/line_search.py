@@ -9,7 +9,7 @@ import numpy as np
 
 from .._jit import device, kernel
 from ..dual_domain import bounds, unlimited
-from ..losses.calls import loss_curvatures, loss_slopes, loss_terms_into
+from ..losses.calls import loss_curvatures, loss_is_flat_at_zero, loss_slopes, loss_terms_into
 from ..row_sums import TERMS, TERMS_AT_A_TIME
 from ..team import own_rows
 from ..vector_math import AT_A_TIME, wide_vectors
@@ -129,6 +129,15 @@ def _flat_terms(loss: Any, z: Any, b: float, y: Any, s: Any, curvatures: Any, du
     return total
 
 
+@device(reassociate=True)
+def _flat_squares(slopes: Any, curvatures: Any, s: Any) -> float:
+    """The same where the loss was zero on all of them: α⁺ = 0, and FY = s φ = (s φ')²/(2s)."""
+    total = 0.0
+    for k in range(slopes.size):
+        total += slopes[k] * slopes[k] / (2.0 * s[k]) if curvatures[k] == 0.0 and s[k] > 0.0 else 0.0
+    return total
+
+
 @kernel
 def move_along(
     own: int,
@@ -150,7 +159,7 @@ def move_along(
     """
     wide_vectors()
     slopes, curvatures, block = np.empty(AT_A_TIME), np.empty(AT_A_TIME), np.empty((TERMS, TERMS_AT_A_TIME))
-    limited = not unlimited(loss)
+    limited, at_zero = not unlimited(loss), loss_is_flat_at_zero(loss)
     mine = own_rows(own, cuts)
     z, along, y, s, v = z[mine], along[mine], y[mine], s[mine], v[mine]
     total, cut = 0.0, 0.0
@@ -170,6 +179,8 @@ def move_along(
             cut += _cut(loss, dual, y_part, s_part, v[first:last])
         left, flat = misfit(slopes[:size], curvatures[:size], dual)
         total += left
-        if flat > 0:
+        if flat > 0 and at_zero:
+            total += _flat_squares(slopes[:size], curvatures[:size], s_part)
+        elif flat > 0:
             total += _flat_terms(loss, z_part, here, y_part, s_part, curvatures, dual, block)
     said[own, 0], said[own, 1] = total, cut

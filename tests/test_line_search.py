@@ -1,0 +1,34 @@
+"""What a Newton step says of the gap: the sum of FY at the point reached, against the definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import make_problem
+from reference import conjugate, loss_terms, mp
+
+from dualfree.solvers.line_search import move_along
+from dualfree.team import SAID
+
+
+@pytest.mark.parametrize("weights", ["none", "zeros"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "squared_epsilon_insensitive", "huber", "smoothed_hinge"])
+def test_rows_that_were_flat(loss: str, weights: str) -> None:
+    """Some stay where the loss is flat, or a line, and others do not: the sum says what the loss and its conjugate say."""
+    problem = make_problem(loss, n=700, d=4, weights=weights)
+    rng = np.random.default_rng(0)
+    y, s = problem.y, problem.sample_weight
+    away = {"squared_hinge": 1.2 * y, "squared_epsilon_insensitive": y, "huber": y + 1.5, "smoothed_hinge": 1.2 * y}
+    z, step, t = away[loss], rng.normal(size=700), 0.7
+    moved, alpha, said = z.copy(), step.copy(), np.zeros((1, SAID))
+    given = problem.loss.compiled, moved, alpha, t, 0.0, 0.2, y, s, problem.row_norms_squared
+    move_along(0, np.array([0, 700]), said, *given)
+    assert np.allclose(moved, z + t * step)
+    p = mp.mpf(problem.loss.compiled[1])
+    terms = []
+    for at, label, dual, weight in zip(moved + t * 0.2, y, alpha, s, strict=True):
+        if weight > 0:
+            u, v, c = (mp.mpf(float(number)) for number in (at, label, dual / weight))
+            terms.append(float(weight * (loss_terms(loss, p, u, v)[0] + conjugate(loss, p, c, v) + c * u)))
+    assert said[0, 0] == pytest.approx(sum(terms), rel=1e-10)
+    assert 50 < sum(term > 1e-12 for term in terms) < 0.9 * len(terms)

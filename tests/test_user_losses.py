@@ -295,3 +295,24 @@ def test_a_negative_loss_keeps_its_dual_point() -> None:
     assert result.certificate.primal < 0.0
     assert result.certificate.gap < 1e-8
     assert problem.primal(result.w) - problem.dual(result.alpha) < 1e-8
+
+
+class LogCoshBelowZero(LogCosh):
+    """The same less a constant: P(0) is negative."""
+
+    name = "log_cosh_below_zero"
+
+    @staticmethod
+    def value(z: float, y: float) -> float:
+        r = abs(z - y)
+        return r + math.log1p(math.exp(-2.0 * r)) - math.log(2.0) - 10.0
+
+
+def test_all_digits_of_a_loss_that_is_negative() -> None:
+    problem = make_problem(LogCoshBelowZero(), n=80, d=5, lam=1e-3)
+    other = make_problem(LogCosh(), n=80, d=5, lam=1e-3)
+    assert problem.at_zero < 0.0 < other.at_zero
+    result = df.solve(problem, tol=0.0, random_state=0)
+    expected = df.solve(other, tol=1e-12, random_state=0)
+    assert np.allclose(result.w, expected.w, atol=1e-6)
+    assert result.certificate.gap <= 1e-10

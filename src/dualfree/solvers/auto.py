@@ -35,7 +35,7 @@ from .adaptive import Adaptive
 from .base import RandomNumbers, Solver
 from .conjugate_gradients import ConjugateGradients
 from .exact_steps import ExactSteps
-from .exactness import DIGITS
+from .exactness import gap_within_digits
 from .importance import Importance
 from .interior_point import InteriorPoint
 from .newton import DEAR, PER_ENTRY_IN_ORDER, Newton, step_cost
@@ -239,7 +239,7 @@ class Auto(Solver):
             return
         newton.rows_touched, newton.refuses = 0.0, None
         self._go_on_with(newton)
-        self.trial = Trial(newton, max(self.target, DIGITS * problem.at_zero))
+        self.trial = Trial(newton, gap_within_digits(problem, self.target))
         self.trial.begin(before, passes, _FORESEEN / _LITTLE_GAIN * self._epoch_cost(), problem.at_zero)
 
     @cached_property
@@ -295,7 +295,7 @@ class Auto(Solver):
         gap_before = min(value for at, value in recent if at <= passes_before)
         gap = min(value for _, value in recent)
         rate = math.log(gap_before / gap) / (passes - passes_before) if passes > passes_before else 0.0
-        left = math.log(gap / max(target, DIGITS * self.problem.at_zero)) / rate if rate > 0 else math.inf
+        left = math.log(gap / gap_within_digits(self.problem, target)) / rate if rate > 0 else math.inf
         if isinstance(self.active, InteriorPoint):
             gaps = [gap for _, gap in self.history[self.since :]]
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
@@ -429,7 +429,7 @@ class Auto(Solver):
         if self.trial is None:
             self._change(Newton, afresh=self._is_far(gap))
             assert isinstance(self.active, Newton)
-            self.trial = Trial(self.active, max(self.target, DIGITS * self.problem.at_zero))
+            self.trial = Trial(self.active, gap_within_digits(self.problem, self.target))
         else:
             self._go_on_with(self.trial.newton)
         self.trial.begin(before, passes, cost, gap)

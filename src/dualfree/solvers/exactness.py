@@ -29,7 +29,12 @@ _LITTLE, _FEWER, _FEWEST = 0.3, 0.5, 2
 # wrong.
 _LEAST_BEND, _WRONG = 10.0, 2.0
 _UNSOLVED = 0.5  # of the gap wanted: what the residual may be answerable for
-DIGITS = 1e-15  # of P(0), that there are
+_DIGITS = 1e-15  # of P(0), that there are
+
+
+def gap_within_digits(problem: Problem, target: float) -> float:
+    """The gap wanted; or, where that is less, about the least that can be told. Never zero, even where P(0) is not positive."""
+    return max(target, _DIGITS * abs(problem.at_zero), TINY)
 
 
 class Exactness:
@@ -57,7 +62,7 @@ class Exactness:
         """Count a product, and judge the step by what it has gained."""
         self.made += 1
         if self.foresees:
-            wanted = max(self.target, DIGITS * self.problem.at_zero)
+            wanted = gap_within_digits(self.problem, self.target)
             self.may_be_last = self.bend * solution.gained * solution.gained <= _WRONG * wanted
             enough = self.made >= max(_FEWEST, _FEWER * self.made_before)
             self.gains_little = enough and self.made * solution.gain <= _LITTLE * solution.gained

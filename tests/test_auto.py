@@ -143,6 +143,9 @@ def test_the_sample_leaves_few_steps() -> None:
     assert tells_weights(problem, 2500)
     few = problem.subset(np.arange(900))
     assert not tells_weights(few, sample_size(few))  # of more than half of the rows
+    wide = df.Problem(rng.normal(size=(8000, 100)), rng.random(8000) > 0.5, lam=1e-5)
+    assert [tells_weights(wide, 600, cheap) for cheap in (False, True)] == [True, False]  # six rows for each weight
+    assert tells_weights(wide, 1000, True)
 
     def steps(sample: bool) -> int:
         newton = Newton(problem, np.random.default_rng(0))
@@ -492,6 +495,25 @@ def test_a_hessian_is_formed_once_products_have_cost_as_much(
     steps.full_price, steps.most_products, steps.products = 12, 11, 13  # a trial is not to pay for one
     steps.visit(400)
     assert not formed
+
+
+def test_no_hessian_for_a_last_step(formed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Truncated steps have cost as much as a Hessian, but one more of them will do."""
+    monkeypatch.setattr(newton, "DEAR", dict.fromkeys(newton.DEAR, 0))
+    steps = Newton(make_problem("logistic", n=400, d=12, lam=1e-3), np.random.default_rng(0))
+    steps.target = 1e-6 * steps.problem.at_zero
+    steps.start(np.zeros(400), 0.0)
+    steps.full_price = steps.most_products = 12
+    steps.visit(400)
+    steps.products = 13
+    for estimate, last in ((1e-2, False), (1e-5, True)):
+        assert steps.exactness.next_is_last(estimate) is last
+    steps.gap_estimate = 1e-5
+    steps.visit(400)
+    assert not formed
+    steps.products, steps.gap_estimate = 13, 1e-2
+    steps.visit(400)
+    assert formed
 
 
 def test_what_a_part_of_the_rows_did_not_need(formed: list[int]) -> None:

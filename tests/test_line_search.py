@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from problems import make_problem
 from reference import conjugate, loss_terms, mp
 
-from dualfree.solvers.line_search import move_along
+from dualfree.solvers.line_search import least_on_ray, move_along
 from dualfree.team import SAID
 
 
@@ -32,3 +34,24 @@ def test_rows_that_were_flat(loss: str, weights: str) -> None:
             terms.append(float(weight * (loss_terms(loss, p, u, v)[0] + conjugate(loss, p, c, v) + c * u)))
     assert said[0, 0] == pytest.approx(sum(terms), rel=1e-10)
     assert 50 < sum(term > 1e-12 for term in terms) < 0.9 * len(terms)
+
+
+@pytest.mark.parametrize("length", [1e-3, 0.1, 1.0, 30.0, 1e4])
+def test_the_least_on_a_ray(length: float) -> None:
+    """P falls steeply at first and rises slowly for long: at t = 1 it may be far above P(0), with a slope that looks small."""
+
+    def value(t: float) -> float:
+        u = t * length
+        return math.exp(-20.0 * u) + 0.4 * u
+
+    def slope(t: float) -> float:
+        u = t * length
+        return length * (-20.0 * math.exp(-20.0 * u) + 0.4)
+
+    best = min(value(u / length) for u in np.linspace(0.0, 1.0, 10_001))
+    found = least_on_ray(slope, slope(0.0), 0.02)
+    assert value(found) <= best + 0.02
+
+
+def test_a_ray_along_which_nothing_falls() -> None:
+    assert least_on_ray(lambda t: 1.0 + t, 1.0, 0.02) == 0.0

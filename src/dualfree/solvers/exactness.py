@@ -46,6 +46,7 @@ class Exactness:
         self.made = 0  # products of the step
         self.hurries = True
         self.last_gain = math.inf
+        self.target = 0.0
         self.least_bend = _LEAST_BEND / max(problem.at_zero, TINY)
         self.bend = self.least_bend  # the gap after a step, in squares of its gain
 
@@ -57,6 +58,10 @@ class Exactness:
         self.foresees = diagonal and isinstance(self.problem.loss, Logistic)
         self.made_before, self.made = self.made, 0
         self.may_be_last = self.gains_little = False
+
+    def next_is_last(self, gap: float | None) -> bool:
+        """Whether the next step, which gains no more than the gap, is foretold to leave no more than is wanted."""
+        return gap is not None and self.bend * gap * gap <= gap_within_digits(self.problem, self.target)
 
     def count(self, solution: LinearCg) -> None:
         """Count a product, and judge the step by what it has gained."""

@@ -32,6 +32,23 @@ def root_of_slope(slope: Callable[[float], float], here: float) -> float:
     return float(bracket[0])
 
 
+def least_on_ray(slope: Callable[[float], float], here: float, enough: float) -> float:
+    """Find t so that P at t is at most about `enough` above the least on the ray; 0 where P does not fall.
+
+    P is convex along it: what is left to gain is at most |slope(t)| times the distance to the end of the bracket.
+    """
+    t, bracket = 1.0, (0.0, here, np.inf, np.inf)
+    if not here < 0.0:
+        return 0.0
+    for trial in range(LINE_STEPS):
+        at = slope(t)
+        farthest = t - bracket[0] if at > 0.0 else bracket[2] - t
+        if at == 0.0 or abs(at) * farthest <= enough:
+            return float(t)
+        _, t, bracket = next_length(trial, 0.0, t, at, bracket)
+    return float(bracket[0])
+
+
 @kernel
 def next_length(
     trial: int, here: float, t: float, at: float, bracket: tuple[float, float, float, float]

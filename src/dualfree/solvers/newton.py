@@ -48,13 +48,14 @@ from .hessian import (
     plain,
     regularised,
 )
-from .line_search import TINY, move_along, root_of_slope, slope_along
+from .line_search import TINY, least_on_ray, move_along, root_of_slope, slope_along
 from .linear_cg import LinearCg
 from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size, tells_weights
 
 CG_STEPS = 500
 # A tolerance that P itself may meet, in P(0); by how much P may be overrated.
 _LOOSE, _ABOUT = 1e-3, 1.5
+_ON_RAY = 0.02  # of P(0): what the beginning may miss of the least on its ray
 _FIRST = 2  # products, after which the rate is looked at
 # Products with the Hessian: where it and its factorisation cost more than so many, the factor is kept for other steps.
 WORTH = {Kind.DENSE: 3, Kind.ONES: 10, Kind.VALUES: 4}
@@ -90,6 +91,10 @@ class Newton(Solver):
 
     sample: Sample | None = None
     """A look at some rows, where it has been taken already."""
+
+    is_too_long: bool = False
+    """Whether w, to begin with, knows too few rows by heart, so that its length says nothing of all rows. With flat parts of
+    the loss it does: it tells which rows are there."""
 
     serves_others: bool = False
     """Whether this is a part of the rows, whose factor all of them will use."""
@@ -132,12 +137,14 @@ class Newton(Solver):
         afresh = not self.w.any() and not intercept
         known = curved_at_zero(self.problem)
         self.is_quick = step_cost(self.problem) <= _WORTH_A_SAMPLE
-        self.begins_on_sample = afresh and tells_weights(self.problem, size) and not (self.is_quick and known)
+        tells = tells_weights(self.problem, size, self.dear)  # steps without a Hessian are the cheap ones
+        self.begins_on_sample = afresh and tells and not (self.is_quick and known)
         if afresh and not self.begins_on_sample:
             if self.sample is None and not known:
                 self._look()
             if self.sample is not None:
                 self.w, intercept, self.sample = self.sample.steps.w, self.sample.steps.intercept, None
+                self.is_too_long = isinstance(self.problem.loss, Logistic)
         self._go_to(self.w, intercept)
 
     def _go_to(self, w: Array, intercept: float) -> None:
@@ -311,7 +318,8 @@ class Newton(Solver):
     def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> float:
         """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap.
 
-        Return which part of it was gone.
+        `at_zero` is the slope of P at its beginning; without it, this is no step but a ray from zero. Return which part of it
+        was gone.
         """
         problem = self.problem
         loss, lam, n = problem.loss.compiled, problem.lam, problem.n
@@ -324,10 +332,16 @@ class Newton(Solver):
         def slope(t: float) -> float:
             return float(self.team.say(slope_along, *there(t))[0] / n + pull + t * bend)
 
-        if at_zero is None:
-            at_zero = slope(0.0)
         is_quadratic = isinstance(problem.loss, Squared) and self.direct(problem)  # P is its own model
-        t = 1.0 if is_quadratic else root_of_slope(slope, at_zero)
+        if is_quadratic:
+            t, at_zero = 1.0, slope(0.0) if at_zero is None else at_zero
+        elif at_zero is None:
+            at_zero = slope(0.0)
+            enough = _ON_RAY * abs(problem.at_zero)
+            t = least_on_ray(slope, at_zero, enough) if self.is_too_long else root_of_slope(slope, at_zero)
+            self.is_too_long = False
+        else:
+            t = root_of_slope(slope, at_zero)
         self.w += t * step_w
         self.primal += 0.5 * t * at_zero
         terms, cut = map(float, self.team.say(move_along, *there(t), problem.row_norms_squared)[:2])
@@ -403,7 +417,7 @@ class Newton(Solver):
     def _has_paid_for_a_hessian(self) -> bool:
         """Whether truncated steps have cost as much; with flat parts of the loss, one Hessian may not serve the next step."""
         dear = self.factor is None and isinstance(self.problem.loss, Logistic)
-        return dear and self.products > self.most_products
+        return dear and self.products > self.most_products and not self.exactness.next_is_last(self.gap_estimate)
 
     def _preconditioner(self, curvatures: Array) -> Callable[[Array], Array]:
         """Division by the Hessian of another step, or by the diagonal of this one."""

@@ -133,13 +133,13 @@ def _checked_seed(random_state: Any) -> int | np.random.Generator | None:
     return whole_number("random_state", random_state, low=0)
 
 
-def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array, float, Array | None]:
+def _starting_point(problem: Problem, warm_start: Any) -> tuple[Array | None, float, Array | None]:
     """Return (α, b) to begin with, and the w that goes with them where it is not w(α).
 
-    α is always a fresh array, 0 where the weight is zero.
+    α is always a fresh array, 0 where the weight is zero; None where it is zero everywhere.
     """
     if warm_start is None:
-        return np.zeros(problem.n), 0.0, None
+        return None, 0.0, None
     alpha, w, intercept = _parts_of(problem, warm_start)
     if w is not None:
         w = finite_vector("warm_start", w)

@@ -105,7 +105,7 @@ class Auto(Solver):
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin the first phase."""
-        if not isinstance(self.problem.loss, Squared) and not alpha.any():
+        if not isinstance(self.problem.loss, Squared) and self.is_zero(alpha):
             self._look_at_sample()
         if isinstance(self.active, RowSpaceCg) and self.given_w is not None:
             if RowSpaceCg.stretch(self.problem, alpha, self.given_w):
@@ -113,8 +113,9 @@ class Auto(Solver):
             else:
                 self.active = ConjugateGradients(self.problem, self.rng)
         self.active.team, self.active.given_w, self.active.target = self.team, self.given_w, self.target
+        self.active.begins_at_zero = self.begins_at_zero
         self.active.start(alpha, intercept)
-        self.looks = self.given_w is None and self._truncated_steps_may_be_quick() and not alpha.any()
+        self.looks = self.given_w is None and self._truncated_steps_may_be_quick() and self.is_zero(alpha)
 
     def begin_epoch(self) -> None:
         """Pass on to the active method; before the first epoch, look whether it is the right one."""

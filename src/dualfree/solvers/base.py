@@ -119,6 +119,9 @@ class Solver:
     activity: float | None = None
     """What the dual gained in the last epoch, about; it shrinks as the gap does, and the driver extrapolates with it."""
 
+    begins_at_zero: bool = False
+    """Whether the α to begin with is known to be zero; to look at all of it takes as long as a pass over few columns."""
+
     given_w: Array | None = None
     """Weights to begin with, where they are not w(α); a method that keeps w and α apart begins there."""
 
@@ -170,10 +173,14 @@ class Solver:
     def start(self, alpha: Array, intercept: float) -> None:
         """Take α as the starting point and set w = w(α)."""
         self.alpha = alpha
-        self.w = self.problem.weights_of(alpha) if alpha.any() else np.zeros(self.problem.d)
+        self.w = np.zeros(self.problem.d) if self.is_zero(alpha) else self.problem.weights_of(alpha)
         self.intercept = intercept
         self.offset = np.zeros(1)
         self._set_offset()
+
+    def is_zero(self, alpha: Array) -> bool:
+        """Whether the α to begin with is zero."""
+        return self.begins_at_zero or not alpha.any()
 
     def _set_offset(self) -> None:
         constant = self.extra * self.scale * self.alpha.sum() if self.extra else 0.0  # βω

@@ -128,8 +128,8 @@ class Run:
         self.spare = (np.empty(n), np.empty(d))
         self.z, self.sums, self.scratch = np.empty(n), np.empty(d), np.empty(d)
 
-    def go(self, alpha: Array, intercept: float, w: Array | None = None) -> Result:
-        """Run from a starting point until something says stop; `w` goes with α where it is not w(α)."""
+    def go(self, alpha: Array | None, intercept: float, w: Array | None = None) -> Result:
+        """Run from a starting point until something says stop; `w` goes with α where it is not w(α). Without α, from zero."""
         pressed = False
         try:
             self.begin(alpha, intercept, w)
@@ -146,9 +146,14 @@ class Run:
                     raise
                 pressed = True
 
-    def begin(self, alpha: Array, intercept: float, w: Array | None = None) -> None:
+    def begin(self, alpha: Array | None, intercept: float, w: Array | None = None) -> None:
         """Take the starting point and evaluate it."""
-        if w is not None or alpha.any():  # a solver may move at once; the point given is certified as it is
+        self.solver.begins_at_zero = alpha is None
+        if alpha is None:
+            alpha = np.zeros(self.problem.n)
+        if w is not None or not self.solver.is_zero(
+            alpha
+        ):  # a solver may move at once; the point given is certified as it is
             self.given = alpha.copy(), w, None if w is None else intercept
         self.solver.given_w, self.solver.target = w, self.target
         self.solver.start(alpha, intercept)

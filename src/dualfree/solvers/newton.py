@@ -114,7 +114,7 @@ class Newton(Solver):
         super().start(alpha, intercept)
         if self.given_w is not None:
             self.w = self.given_w
-        self.margins = np.empty(self.problem.n)
+        self._margins: Array | None = None
         self.exactness = Exactness(self.problem)
         self.products = 0  # with the diagonal as preconditioner
         self.primal = self.problem.at_zero  # about P: half of the slope is what a step to the least point gains
@@ -150,11 +150,20 @@ class Newton(Solver):
     def _go_to(self, w: Array, intercept: float) -> None:
         """Set w to the best point of the ray through a given one."""
         problem = self.problem
-        self.w, self.intercept, self.margins[:] = np.zeros(problem.d), 0.0, 0.0
+        self.w, self.intercept = np.zeros(problem.d), 0.0
+        if self._margins is not None:
+            self._margins[:] = 0.0
         if w.any() or intercept:
             self.team.margins_into(w, self.alpha)
             self._move(np.zeros(1), w, intercept)
             self.rows_touched += problem.n
+
+    @property
+    def margins(self) -> Array:
+        """X w. Made when first asked for: one step of least squares needs none."""
+        if self._margins is None:
+            self._margins = np.zeros(self.problem.n)
+        return self._margins
 
     def _look(self) -> None:
         """Find out by two epochs on some rows which ones are on flat or straight parts of the loss."""

@@ -141,6 +141,13 @@ def test_an_overflow_is_not_certified() -> None:
         assert certify_from_moments(problem, moments_of(problem), np.full(3, np.inf), 0.0, np.empty(300), 1.0) is None
 
 
+def test_targets_whose_squares_underflow_are_left_to_others() -> None:
+    problem = make_problem("squared", n=300, d=3, y_scale=1e-140)
+    assert distance(problem, moments_of(problem), np.zeros(3), 0.0).gap == math.inf
+    larger = make_problem("squared", n=300, d=3, y_scale=1e-100)
+    assert 0.0 < distance(larger, moments_of(larger), np.zeros(3), 0.0).gap < math.inf
+
+
 def test_when_it_is_worth_an_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
     few, many = make_problem("squared", n=300, d=20), make_problem("squared", n=20_000, d=5)
     small = make_problem("squared", n=600, d=5)

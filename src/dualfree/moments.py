@@ -33,6 +33,7 @@ from .rows import TOGETHER
 from .vector_math import two_sum
 
 _WORTH_AN_INVERSE = 40_000  # entries
+_TOO_SMALL = 1e-250  # of Σ y²: the square of its rounding may underflow
 
 
 class Moments(NamedTuple):
@@ -112,7 +113,7 @@ def distance(problem: Problem, moments: Moments, w: Array, b: float) -> Distance
     matrix = moments.products.copy()
     matrix.flat[: d * (size + 1) : size + 1] += problem.lam * n
     scale = np.sqrt(matrix.diagonal())
-    if not (scale > 0.0).all() or not np.isfinite(matrix).all():
+    if not (scale > 0.0).all() or not np.isfinite(matrix).all() or not moments.squares > _TOO_SMALL:
         return Distance()
 
     slack = 1.0 + moments.error + (size + 8.0) * EPS  # for sums of squares that were rounded themselves

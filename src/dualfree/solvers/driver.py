@@ -151,9 +151,8 @@ class Run:
         self.solver.begins_at_zero = alpha is None
         if alpha is None:
             alpha = np.zeros(self.problem.n)
-        if w is not None or not self.solver.is_zero(
-            alpha
-        ):  # a solver may move at once; the point given is certified as it is
+        if w is not None or not self.solver.is_zero(alpha):
+            # a solver may move at once; the point given is certified as it is
             self.given = alpha.copy(), w, None if w is None else intercept
         self.solver.given_w, self.solver.target = w, self.target
         self.solver.start(alpha, intercept)

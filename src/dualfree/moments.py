@@ -25,12 +25,12 @@ import numpy as np
 
 from . import rows as _rows
 from ._checks import Array
-from ._jit import device, kernel
+from ._jit import kernel
 from .certificate import Certificate, norm_of
 from .problem import Problem
 from .row_sums import EPS, EVALUATION
 from .rows import TOGETHER
-from .vector_math import two_sum
+from .vector_math import dot, two_sum
 
 _WORTH_AN_INVERSE = 40_000  # entries
 _TOO_SMALL = 1e-250  # of Σ y²: the square of its rounding may underflow
@@ -75,17 +75,11 @@ def certify_from_moments(
     error = bounds.residual_error
     primal = 0.5 * (total / n + lam * w_norm * w_norm)
     primal_error = (math.sqrt(total) + error) * error / n + (TOGETHER + problem.d + 16.0) * EPS * primal
-    at_zero = problem.at_zero
     return Certificate(
         primal=primal,
         dual=primal - bounds.gap - primal_error,
-        gap=bounds.gap,
-        relative_gap=bounds.gap / at_zero if at_zero > 0 else (0.0 if bounds.gap == 0.0 else math.inf),
-        distance_bound=math.sqrt(2 * bounds.gap / lam) * (1 + 8 * EPS),
-        intercept_bound=bounds.intercept,
-        source="gradient",
-        rounding=bounds.rounding,
         weight_norm=w_norm,
+        **_said_of(problem, bounds),
     )
 
 
@@ -97,13 +91,21 @@ def sharpened(problem: Problem, known: Certificate, moments: Moments, w: Array, 
     return replace(
         known,
         dual=known.dual + (known.gap - bounds.gap) - 4 * EPS * (abs(known.dual) + known.gap),
-        gap=bounds.gap,
-        relative_gap=bounds.gap / problem.at_zero if problem.at_zero > 0 else known.relative_gap,
-        distance_bound=math.sqrt(2 * bounds.gap / problem.lam) * (1 + 8 * EPS),
-        intercept_bound=bounds.intercept,
-        source="gradient",
-        rounding=bounds.rounding,
+        **_said_of(problem, bounds),
     )
+
+
+def _said_of(problem: Problem, bounds: Distance) -> dict[str, Any]:
+    """What a certificate says of the distance to the optimum."""
+    at_zero = problem.at_zero
+    return {
+        "gap": bounds.gap,
+        "relative_gap": bounds.gap / at_zero if at_zero > 0 else (0.0 if bounds.gap == 0.0 else math.inf),
+        "distance_bound": math.sqrt(2 * bounds.gap / problem.lam) * (1 + 8 * EPS),
+        "intercept_bound": bounds.intercept,
+        "source": "gradient",
+        "rounding": bounds.rounding,
+    }
 
 
 def distance(problem: Problem, moments: Moments, w: Array, b: float) -> Distance:
@@ -152,14 +154,7 @@ def _set_dual(rows: Any, y: Any, w: Any, b: float, alpha: Any) -> float:
         last = min(first + TOGETHER, y.size)
         for i in range(first, last):
             alpha[i] = y[i] - _rows.row_dot(rows, i, w) - b
-        total, error = two_sum(total, _sum_of_squares(alpha[first:last]))
+        part = alpha[first:last]
+        total, error = two_sum(total, dot(part, part, part.size))
         lost += error
     return total + lost
-
-
-@device(reassociate=True)
-def _sum_of_squares(values: Any) -> float:
-    total = 0.0
-    for k in range(values.size):
-        total += values[k] * values[k]
-    return total

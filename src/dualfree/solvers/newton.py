@@ -92,10 +92,6 @@ class Newton(Solver):
     sample: Sample | None = None
     """A look at some rows, where it has been taken already."""
 
-    is_too_long: bool = False
-    """Whether w, to begin with, knows too few rows by heart, so that its length says nothing of all rows. With flat parts of
-    the loss it does: it tells which rows are there."""
-
     serves_others: bool = False
     """Whether this is a part of the rows, whose factor all of them will use."""
 
@@ -139,23 +135,28 @@ class Newton(Solver):
         self.is_quick = step_cost(self.problem) <= _WORTH_A_SAMPLE
         tells = tells_weights(self.problem, size, self.dear)  # steps without a Hessian are the cheap ones
         self.begins_on_sample = afresh and tells and not (self.is_quick and known)
+        too_long = False
         if afresh and not self.begins_on_sample:
             if self.sample is None and not known:
                 self._look()
             if self.sample is not None:
                 self.w, intercept, self.sample = self.sample.steps.w, self.sample.steps.intercept, None
-                self.is_too_long = isinstance(self.problem.loss, Logistic)
-        self._go_to(self.w, intercept)
+                too_long = isinstance(self.problem.loss, Logistic)
+        self._go_to(self.w, intercept, too_long)
 
-    def _go_to(self, w: Array, intercept: float) -> None:
-        """Set w to the best point of the ray through a given one."""
+    def _go_to(self, w: Array, intercept: float, too_long: bool = False) -> None:
+        """Set w to the best point of the ray through a given one.
+
+        Weights that know a few rows by heart are `too_long`: their length says nothing of all rows. With flat parts of the
+        loss it does: it tells which rows are there.
+        """
         problem = self.problem
         self.w, self.intercept = np.zeros(problem.d), 0.0
         if self._margins is not None:
             self._margins[:] = 0.0
         if w.any() or intercept:
             self.team.margins_into(w, self.alpha)
-            self._move(np.zeros(1), w, intercept)
+            self._move(np.zeros(1), w, intercept, too_long=too_long)
             self.rows_touched += problem.n
 
     @property
@@ -324,11 +325,13 @@ class Newton(Solver):
         slopes_into(problem.loss.compiled, self.margins, self.intercept, problem.y, problem.sample_weight, self.alpha)
         np.negative(self.alpha, out=self.alpha)
 
-    def _move(self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None) -> float:
+    def _move(
+        self, gradient: Array, step_w: Array, step_b: float, at_zero: float | None = None, too_long: bool = False
+    ) -> float:
         """Go along (step_w, step_b), whose X·step_w is in α, to where P is about least; set α and the estimate of the gap.
 
-        `at_zero` is the slope of P at its beginning; without it, this is no step but a ray from zero. Return which part of it
-        was gone.
+        `at_zero` is the slope of P at its beginning; without it, this is no step but a ray from zero, which may be `too_long`.
+        Return which part of it was gone.
         """
         problem = self.problem
         loss, lam, n = problem.loss.compiled, problem.lam, problem.n
@@ -347,8 +350,7 @@ class Newton(Solver):
         elif at_zero is None:
             at_zero = slope(0.0)
             enough = _ON_RAY * abs(problem.at_zero)
-            t = least_on_ray(slope, at_zero, enough) if self.is_too_long else root_of_slope(slope, at_zero)
-            self.is_too_long = False
+            t = least_on_ray(slope, at_zero, enough) if too_long else root_of_slope(slope, at_zero)
         else:
             t = root_of_slope(slope, at_zero)
         self.w += t * step_w

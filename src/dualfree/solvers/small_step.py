@@ -15,6 +15,7 @@ from .. import rows as _rows
 from .._jit import device, kernel
 from ..losses import Logistic, Squared
 from ..problem import Problem
+from ..row_sums import EPS
 from ..team import SAID
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of
 from ..vector_math import dot, wide_vectors
@@ -103,7 +104,7 @@ def normal_equations(X: Any, y: Any, lam: float, of_targets: Any, products: Any,
     for j in range(size):
         products[j:, j] = products[j, j:]
     _set_direction(products.copy(), n, d, lam, of_targets / -n, direction)
-    return squares, (min(rows, n) + n / rows + 4.0) * 2.0**-52
+    return squares, (min(rows, n) + n / rows + 4.0) * EPS
 
 
 @kernel

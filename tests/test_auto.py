@@ -497,6 +497,28 @@ def test_a_hessian_is_formed_once_products_have_cost_as_much(
     assert not formed
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_weights_of_a_look_are_taken_at_their_best_length(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few rows known by heart; with flat parts of the loss the length tells which rows are there, and stays."""
+    sought: list[float] = []
+    search = newton.least_on_ray
+    monkeypatch.setattr(newton, "least_on_ray", lambda *given: sought.append(search(*given)) or sought[-1])
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(sigma=1.5, size=(2000, 300)) * (rng.random((2000, 300)) < 0.2)
+    problem = df.Problem(X, X[:, 0] - X[:, 1] + 3.0 * rng.logistic(size=2000) > 0, loss, lam=1e-2 / 2000)
+    look = Sample(problem, rng, 500)
+    weights = look.steps.w.copy()
+    steps = Newton(problem, rng)
+    steps.sample = look
+    steps.start(np.zeros(2000), 0.0)
+    assert not steps.begins_on_sample
+    assert len(sought) == (loss == "logistic")
+    if sought:
+        assert np.allclose(steps.w, sought[0] * weights)
+        best = min(problem.primal(t * weights) for t in np.linspace(0.0, 1.0, 101))
+        assert problem.primal(steps.w) <= best + 0.021 * problem.at_zero
+
+
 def test_no_hessian_for_a_last_step(formed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Truncated steps have cost as much as a Hessian, but one more of them will do."""
     monkeypatch.setattr(newton, "DEAR", dict.fromkeys(newton.DEAR, 0))

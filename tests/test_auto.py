@@ -25,6 +25,7 @@ from dualfree.solvers.base import RandomSource
 from dualfree.solvers.conjugate_gradients import ConjugateGradients
 from dualfree.solvers.exact_steps import ExactSteps, run_length
 from dualfree.solvers.exactness import Exactness
+from dualfree.solvers.linear_cg import LinearCg
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations
 from dualfree.solvers.sample import Sample, sample_size, tells_weights
@@ -696,6 +697,48 @@ def test_all_digits_take_no_more_products_than_there_are_digits(monkeypatch: pyt
     steps, made = _truncated(1e-5, 0.0, 14, monkeypatch)
     assert max(made) <= 200  # of 500
     assert df.certify(steps.problem, steps.w, 0.0, steps.alpha).relative_gap < 1e-11
+
+
+def test_the_rate_of_products_foretells_those_of_a_last_step() -> None:
+    problem = make_problem("logistic", n=400, d=12, lam=1e-3)
+    rule = Exactness(problem)
+    rule.begin(1e-2, 1e-6, diagonal=False)
+    assert rule.products_to_tol() == 0.0  # nobody knows
+    matrix = np.diag(np.geomspace(1.0, 20.0, 200))
+    solution = LinearCg(np.zeros(200), np.ones(200), lambda vector: vector.copy())
+    rule.begin(solution.energy, 1e-6, diagonal=False)
+    for _ in range(3):
+        solution.step(matrix.__matmul__)
+        rule.count(solution)
+    rule.end(solution)
+    again = LinearCg(np.zeros(200), np.ones(200), lambda vector: vector.copy())
+    rule.begin(again.energy, 1e-6, diagonal=False)
+    foretold, made = rule.products_to_tol(), 0
+    while again.residual @ again.residual / (2.0 * problem.lam) > 0.5e-6:
+        again.step(matrix.__matmul__)
+        made += 1
+    assert made / 2 <= foretold <= 2 * made
+    rule.forget()
+    assert rule.products_to_tol() == 0.0
+
+
+def test_a_hessian_is_formed_where_a_last_step_would_need_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when it is the last one's turn: the steps until there gain by it too."""
+    monkeypatch.setattr(newton, "WORTH", dict.fromkeys(newton.WORTH, 0))
+    monkeypatch.setattr(newton, "_QUICK_SOLUTION", 0.0)
+    problem = make_problem("logistic", n=400, d=12, lam=1e-5)
+
+    def products_of_second_step(rate: float) -> int:
+        steps = Newton(problem, np.random.default_rng(0))
+        steps.start(np.zeros(problem.n), 0.0)
+        steps.target, steps.most_products = 1e-9, 12
+        steps.factor = newton.Factor(np.diag(np.full(12, 0.2)))
+        steps.exactness.rate, steps.exactness.square = rate, 1.0
+        steps.visit(problem.n)
+        return steps.exactness.made
+
+    assert products_of_second_step(math.inf) > 0
+    assert products_of_second_step(0.1) == 0
 
 
 @given(

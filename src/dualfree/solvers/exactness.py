@@ -10,6 +10,9 @@ needs it. With the logistic loss and the diagonal as preconditioner more can be 
   the same system anew.
 
 With flat parts of the loss, steps in a hurry meet other rows.
+
+Where the preconditioner is another step's Hessian, or that of a part of the rows, the products of a step tell what a last one,
+as exact as tol needs it, would cost. If that is more than a Hessian, one will be formed sooner or later, so better now.
 """
 
 from __future__ import annotations
@@ -45,6 +48,8 @@ class Exactness:
         self.largest = 0.0  # energy that a step began with
         self.made = 0  # products of the step
         self.hurries = True
+        self.rate = math.inf  # what a product took from the logarithm of the energy, in the step before
+        self.square = 0.0  # of the residual, divided by its energy, where that step ended
         self.last_gain = math.inf
         self.target = 0.0
         self.least_bend = _LEAST_BEND / max(problem.at_zero, TINY)
@@ -78,6 +83,23 @@ class Exactness:
             return True
         least = 0.0 if self.may_be_last and self.target > 0.0 else self.enough
         return not solution.energy > least or self._tol_is_met(solution)
+
+    def end(self, solution: LinearCg) -> None:
+        """Remember how quick the products of a step were."""
+        if self.first > solution.energy > 0.0:
+            self.rate = math.log(self.first / solution.energy) / self.made
+            self.square = float(solution.residual @ solution.residual) / solution.energy
+
+    def forget(self) -> None:
+        """Another preconditioner has another rate."""
+        self.rate = math.inf
+
+    def products_to_tol(self) -> float:
+        """About how many products a step needs to be the last one, at the rate of the step before; 0 if nobody knows."""
+        if not (self.rate < math.inf and self.first > 0.0 and self.square > 0.0):
+            return 0.0
+        enough = math.log(gap_within_digits(self.problem, self.target)) + math.log(2.0 * _UNSOLVED * self.problem.lam)
+        return max(0.0, math.log(self.first) + math.log(self.square) - enough) / self.rate
 
     def is_fair(self, solution: LinearCg) -> bool:
         """Whether a step that had to end before is as good as others."""

@@ -50,7 +50,7 @@ from .hessian import (
 )
 from .line_search import TINY, least_on_ray, move_along, root_of_slope, slope_along
 from .linear_cg import LinearCg
-from .sample import Sample, curved_at_zero, drawn_evenly, look_size, sample_size, tells_weights
+from .sample import Sample, curved_at_zero, look_size, part_of, sample_size, tells_weights
 
 CG_STEPS = 500
 # A tolerance that P itself may meet, in P(0); by how much P may be overrated.
@@ -180,7 +180,7 @@ class Newton(Solver):
         problem = self.problem
         if self.sample is None and not isinstance(problem.loss, Logistic):
             self._look()
-        part = problem.subset(drawn_evenly(problem.n, sample_size(problem), self.rng))
+        part = part_of(problem, sample_size(problem), self.rng)
         steps = Newton(part, self.rng)
         steps.team, steps.serves_others = self.team.on(part), self.keeps_factor
         if self.sample is not None:
@@ -230,6 +230,7 @@ class Newton(Solver):
             if not direct:
                 total = curvature_sum(self.team, self.alpha)
             self.factor = Factor(regularised(total, problem))
+            self.exactness.forget()
             direction, self.unsolved, self.dear = -self.factor.divided(gradient), 0.0, False
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[:d])
@@ -407,6 +408,8 @@ class Newton(Solver):
         solution = LinearCg(np.zeros(gradient.size), -gradient, self._preconditioner(curvatures))
         exactness, first = self.exactness, solution.energy
         exactness.begin(first, self.target, diagonal=self.factor is None)
+        if self.factor is not None and exactness.products_to_tol() > self.most_products:
+            return None
         while not exactness.is_reached(solution):
             if exactness.made == self.most_products or self._is_slow(solution):
                 break
@@ -420,6 +423,8 @@ class Newton(Solver):
                     break
         if self.factor is None:
             self.products += exactness.made
+        else:
+            exactness.end(solution)
         if self.direct(problem) and not on_budget and not exactness.is_fair(solution):
             return None
         self.unsolved = solution.residual

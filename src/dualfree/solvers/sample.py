@@ -28,6 +28,9 @@ _MOST_PER_WEIGHT = 1000
 # with the logistic loss: the margins of a fit that knows its rows by heart are too large for others.
 _PER_WEIGHT, _PER_WEIGHT_IF_CHEAP = 4, 10
 _EPOCHS = 2
+# A class is rare that has less than this part of the rows. This part of a draw is taken from it besides its share: were rows to
+# say as much in either class, that would cost a quarter of what the draw says.
+_RARE, _TO_RARE = 0.25, 0.2
 
 
 class Sample:
@@ -76,8 +79,39 @@ def _fenchel_young_of(rows: Any, loss: Any, y: Any, s: Any, chosen: Any, alpha: 
 
 def drawn_evenly(n: int, size: int, rng: np.random.Generator) -> Array:
     """Rows, one at random out of each of `size` groups of consecutive ones."""
-    stride = n // size
-    return np.arange(size) * stride + rng.integers(stride, size=size)
+    ends = np.arange(size + 1) * n // size
+    return rng.integers(ends[:-1], ends[1:])
+
+
+def part_of(problem: Problem, size: int, rng: np.random.Generator) -> Problem:
+    """The problem on so many of its rows; of a rare class more are drawn than is its share, and each of them counts for less.
+
+    Rows of a rare class say most about the weights, where these can tell it from the other, and an even draw would hold hardly
+    any. Where they cannot, rows say as much in either class, so most of the draw stays even.
+    """
+    rare = _rare_class(problem)
+    if rare is None:
+        return problem.subset(drawn_evenly(problem.n, size, rng))
+    rarer = int(np.count_nonzero(rare))
+    of_rare = min(rarer, math.ceil((rarer / problem.n + _TO_RARE * (1.0 - rarer / problem.n)) * size))
+    chosen, weight = np.zeros(problem.n, dtype=np.bool_), np.empty(problem.n)
+    for rows, drawn in ((np.flatnonzero(rare), of_rare), (np.flatnonzero(~rare), size - of_rare)):
+        chosen[rows[drawn_evenly(rows.size, drawn, rng)]] = True
+        weight[rows] = rows.size / drawn * (size / problem.n)
+    part = problem.subset(np.flatnonzero(chosen))
+    part.sample_weight, part.unit_weights = part.sample_weight * weight[chosen], False
+    return part
+
+
+def _rare_class(problem: Problem) -> Array | None:
+    """Which rows are of a class that is rare; None where there is none."""
+    if problem.loss.task != "classification":
+        return None
+    positive = problem.y > 0.0
+    count = int(np.count_nonzero(positive))
+    if not 0 < min(count, problem.n - count) < _RARE * problem.n:
+        return None
+    return positive if 2 * count < problem.n else ~positive
 
 
 def curved_at_zero(problem: Problem) -> bool:

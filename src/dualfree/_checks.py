@@ -18,20 +18,22 @@ _CHUNK = 1 << 20
 
 def real_number(name: str, value: Any, *, low: float = -math.inf, strict: bool = False, finite: bool = True) -> float:
     """Return `value` as a float; it must be a real number, at least (or, if `strict`, above) `low`."""
-    wanted = f"{name} must be a{' finite' if finite else ''} number"
-    if low != -math.inf:
-        wanted += f" {'>' if strict else '≥'} {low:g}"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{wanted}, got {value!r} of type {type(value).__name__}.")
+    if type(value) is not float and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
+        raise TypeError(f"{_wanted(name, low, strict, finite)}, got {value!r} of type {type(value).__name__}.")
     number = float(value)
     if math.isnan(number) or (finite and math.isinf(number)) or number < low or (strict and number == low):
-        raise ValueError(f"{wanted}, got {value!r}.")
+        raise ValueError(f"{_wanted(name, low, strict, finite)}, got {value!r}.")
     return number
+
+
+def _wanted(name: str, low: float, strict: bool, finite: bool) -> str:
+    above = "" if low == -math.inf else f" {'>' if strict else '≥'} {low:g}"
+    return f"{name} must be a{' finite' if finite else ''} number{above}"
 
 
 def whole_number(name: str, value: Any, *, low: int) -> int:
     """Return `value` as an int that is at least `low`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, numbers.Integral)):
         raise TypeError(f"{name} must be a whole number ≥ {low}, got {value!r} of type {type(value).__name__}.")
     if value < low:
         raise ValueError(f"{name} must be a whole number ≥ {low}, got {value!r}.")

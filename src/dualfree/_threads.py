@@ -42,7 +42,7 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             before = _inside[0]
             _inside.pop()
-            if not _inside:
+            if not _inside and any(count != 1 for count in before):
                 _limit([library.get_num_threads() for library in _libraries()], before)
                 for k, (library, count) in enumerate(zip(_libraries(), before, strict=True)):
                     if library.get_num_threads() != count:

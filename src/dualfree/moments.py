@@ -32,7 +32,6 @@ from .row_sums import EPS, EVALUATION
 from .rows import TOGETHER
 from .vector_math import dot, two_sum
 
-_WORTH_AN_INVERSE = 40_000  # entries
 _TOO_SMALL = 1e-250  # of Σ y²: the square of its rounding may underflow
 
 
@@ -60,7 +59,7 @@ class Distance(NamedTuple):
 
 def saves_time(problem: Problem) -> bool:
     """Whether a pass over the rows, several with an intercept, takes longer than to invert a matrix."""
-    return problem.n > problem.d * problem.d and (problem.fit_intercept or problem.nnz > _WORTH_AN_INVERSE)
+    return problem.n > problem.d * problem.d
 
 
 def certify_from_moments(
@@ -111,38 +110,65 @@ def _said_of(problem: Problem, bounds: Distance) -> dict[str, Any]:
 def distance(problem: Problem, moments: Moments, w: Array, b: float) -> Distance:
     """Bound how far a point is from the optimum; infinite, where rounding hides it."""
     point = np.append(w, b) if problem.fit_intercept else w
-    n, d, size = problem.n, problem.d, point.size
-    matrix = moments.products.copy()
-    matrix.flat[: d * (size + 1) : size + 1] += problem.lam * n
-    scale = np.sqrt(matrix.diagonal())
-    if not (scale > 0.0).all() or not np.isfinite(matrix).all() or not moments.squares > _TOO_SMALL:
+    if not moments.squares > _TOO_SMALL:
         return Distance()
-
-    slack = 1.0 + moments.error + (size + 8.0) * EPS  # for sums of squares that were rounded themselves
-    margins = float(scale @ np.abs(point)) * slack  # at least √(Σ_i (Σ_k |x_ik p_k|)²)
-    terms = math.sqrt(moments.squares) * slack + margins
-    error = moments.error + (size + 8.0) * EPS  # a product with M is rounded as well
-    known = norm_of((moments.of_targets - matrix @ point) / scale)
-    residual = known + error * math.sqrt(size) * slack * terms
-
-    scaled = matrix / scale / scale[:, None]
     try:
-        inverse = np.linalg.inv(scaled)
+        return Distance(*_bounds(*moments, point, problem.n, problem.d, problem.lam))
     except np.linalg.LinAlgError:
         return Distance()
+
+
+@kernel
+def _bounds(
+    of_targets: Any, products: Any, squares: float, sum_error: float, point: Any, n: int, d: int, lam: float
+) -> tuple[float, float, float, float]:
+    """`Distance`, in one call: with few columns the interpreter would take longer than the pass that is saved."""
+    unknown = (np.inf, np.inf, np.inf, np.inf)
+    size = point.size
+    scale = np.empty(size)
+    for j in range(size):
+        scale[j] = np.sqrt(products[j, j] + (lam * n if j < d else 0.0))
+        if not 0.0 < scale[j] < np.inf:
+            return unknown
+
+    slack = 1.0 + sum_error + (size + 8.0) * EPS  # for sums of squares that were rounded themselves
+    error = sum_error + (size + 8.0) * EPS  # a product with M is rounded as well
+    scaled = np.empty((size, size))
+    margins, known = 0.0, 0.0
+    for j in range(size):
+        left_over = of_targets[j]
+        for k in range(size):
+            entry = products[j, k] + (lam * n if j == k and j < d else 0.0)
+            left_over -= entry * point[k]
+            scaled[j, k] = entry / scale[k] / scale[j]
+        margins += scale[j] * abs(point[j])
+        known += (left_over / scale[j]) ** 2
+    margins *= slack  # at least √(Σ_i (Σ_k |x_ik p_k|)²)
+    terms = np.sqrt(squares) * slack + margins
+    known = np.sqrt(known) * (1.0 + (size + 4.0) * EPS)
+    residual = known + error * np.sqrt(size) * slack * terms
+    if not np.isfinite(scaled).all():
+        return unknown
+
+    inverse = np.linalg.inv(scaled)
     away = inverse @ scaled
-    away.flat[:: size + 1] -= 1.0
-    reach = norm_of(inverse.ravel())
+    reach, left = 0.0, 0.0
+    for j in range(size):
+        away[j, j] -= 1.0
+        for k in range(size):
+            reach += inverse[j, k] * inverse[j, k]
+            left += away[j, k] * away[j, k]
+    reach = np.sqrt(reach) * (1.0 + (size * size + 4.0) * EPS)
     # R C was rounded, and C is not the one of exact sums
-    left = norm_of(away.ravel()) + reach * (error + 8.0 * EPS) * size * slack * slack
+    left = np.sqrt(left) * (1.0 + (size * size + 4.0) * EPS) + reach * (error + 8.0 * EPS) * size * slack * slack
     if not left < 0.5:
-        return Distance()
+        return unknown
     reach /= 1.0 - left
-    return Distance(
-        gap=reach * residual * residual / (2.0 * n) * (1 + 16 * EPS),
-        rounding=reach * (residual - known) * (residual + known) / (2.0 * n),
-        intercept=reach * residual / float(scale[-1]) * slack if problem.fit_intercept else 0.0,
-        residual_error=EPS * (d + 4.0) * margins + 2.0 * EVALUATION * terms,
+    return (
+        reach * residual * residual / (2.0 * n) * (1 + 16 * EPS),
+        reach * (residual - known) * (residual + known) / (2.0 * n),
+        reach * residual / scale[-1] * slack if size > d else 0.0,
+        EPS * (d + 4.0) * margins + 2.0 * EVALUATION * terms,
     )
 
 

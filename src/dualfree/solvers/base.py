@@ -143,7 +143,6 @@ class Solver:
     def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         self.problem = problem
         self._random_numbers = rng
-        self.team = Team(problem)
         self.rows_touched = 0.0
         self.scale = 1.0 / (problem.lam * problem.n)
         self.extra = 0.0
@@ -157,6 +156,11 @@ class Solver:
         """The only source of randomness."""
         given = self._random_numbers
         return given.generator if isinstance(given, RandomSource) else given
+
+    @cached_property
+    def team(self) -> Team:
+        """The threads to use: the caller's alone, unless the driver says otherwise."""
+        return Team(self.problem)
 
     @property
     def data(self) -> tuple[Any, ...]:

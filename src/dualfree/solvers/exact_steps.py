@@ -35,8 +35,9 @@ class ExactSteps(Solver):
     def start(self, alpha: Array, intercept: float) -> None:
         """Take α as the starting point and set w = w(α)."""
         super().start(alpha, intercept)
-        self.activity = 0.0
-        self._know(self.problem.sum_error)
+        self.activity = self.farthest = self.drift = 0.0
+        if not self.is_zero(alpha):
+            self._know(self.problem.sum_error)
 
     def take_over(self, other: ExactSteps) -> None:
         """Go on from where another method with exact steps is, w and what is known of it included."""

@@ -39,6 +39,7 @@ class Sample:
     def __init__(self, problem: Problem, rng: np.random.Generator, size: int) -> None:
         self.chosen = drawn_evenly(problem.n, size, rng)
         self.steps = _StepsOnSome(problem, rng, self.chosen)
+        self.steps.begins_at_zero = True
         self.steps.start(np.zeros(problem.n), 0.0)
         for _ in range(_EPOCHS):
             self.steps.begin_epoch()
@@ -92,14 +93,15 @@ def part_of(problem: Problem, size: int, rng: np.random.Generator) -> Problem:
     rare = _rare_class(problem)
     if rare is None:
         return problem.subset(drawn_evenly(problem.n, size, rng))
-    rarer = int(np.count_nonzero(rare))
-    of_rare = min(rarer, math.ceil((rarer / problem.n + _TO_RARE * (1.0 - rarer / problem.n)) * size))
-    chosen, weight = np.zeros(problem.n, dtype=np.bool_), np.empty(problem.n)
-    for rows, drawn in ((np.flatnonzero(rare), of_rare), (np.flatnonzero(~rare), size - of_rare)):
-        chosen[rows[drawn_evenly(rows.size, drawn, rng)]] = True
-        weight[rows] = rows.size / drawn * (size / problem.n)
-    part = problem.subset(np.flatnonzero(chosen))
-    part.sample_weight, part.unit_weights = part.sample_weight * weight[chosen], False
+    others = drawn_evenly(problem.n, math.ceil((1.0 - _TO_RARE) * size), rng)
+    others = others[~rare[others]]
+    rows = np.flatnonzero(rare)
+    drawn = rows[drawn_evenly(rows.size, min(rows.size, size - others.size), rng)]
+    chosen = np.sort(np.concatenate((others, drawn)))
+    part = problem.subset(chosen)
+    each = rows.size / drawn.size, (problem.n - rows.size) / others.size
+    part.sample_weight = part.sample_weight * np.where(rare[chosen], *each) * (part.n / problem.n)
+    part.unit_weights = False
     return part
 
 

@@ -286,6 +286,7 @@ def test_a_trial_where_a_factorisation_is_dear(monkeypatch: pytest.MonkeyPatch) 
     result = df.solve(problem, tol=1e-6, random_state=0)
     assert result.status is df.Status.CONVERGED
     monkeypatch.setattr(Auto, "_truncated_steps_are_a_guess", False)
+    monkeypatch.setattr(Auto, "_steps_are_short", lambda self: False)
     without = df.solve(problem, tol=1e-6, random_state=0)
     assert without.trace[-1].phase == Newton.name
     assert 10 * result.trace[-1].passes < without.trace[-1].passes

@@ -13,6 +13,7 @@ Phases, each warm-started from the point that the one before reached (`docs/auto
 - ``newton`` or ``interior-point`` (losses with a corner: hinge, ε-insensitive) after that, where the epochs that are left,
   extrapolated from the gaps, would cost more. Should the interior-point method end before tol, rounding being in its
   way, Prox-SDCA goes on from its α.
+- ``interior-point`` after ``newton``, for squared losses with flat parts, where Newton steps have to end early.
 
 Average-convex losses have no exact steps; they are solved by ``importance`` sampling.
 
@@ -37,7 +38,7 @@ from .conjugate_gradients import ConjugateGradients
 from .exact_steps import ExactSteps
 from .exactness import gap_within_digits
 from .importance import Importance
-from .interior_point import InteriorPoint
+from .interior_point import InteriorPoint, InteriorPointOfSquares
 from .newton import DEAR, PER_ENTRY_IN_ORDER, Newton, step_cost
 from .prox_sdca import Permutations
 from .row_space_cg import RowSpaceCg
@@ -46,6 +47,8 @@ from .trial import Trial
 
 # How many steps each second-order method is expected to need from where it begins, and how many passes are many.
 _NEWTON_STEPS, _INTERIOR_STEPS, _INTERIOR_PATIENCE = 4, 20, 6
+# Steps on the interior path from a point of Newton's method, about; short Newton steps may cost this part of them first.
+_STEPS_ON_PATH, _RENT = 10, 0.25
 _STEPS_TO_SETTLE = 10  # with flat parts, until it is known which rows are on them
 _STEPS_AFTER_TRIAL = 100  # the same, at worst: where some of them have not been enough
 _FEW_EPOCHS = 8
@@ -102,6 +105,7 @@ class Auto(Solver):
         self.looks = False  # at a first truncated step, before the first epoch
         self.spent_looking = 0.0  # passes, where that step was not made
         self.settled = isinstance(self.active, (Importance, Newton, ConjugateGradients))
+        self.may_follow_path = InteriorPointOfSquares.suits(problem)
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin the first phase."""
@@ -142,6 +146,14 @@ class Auto(Solver):
         trial = self.trial
         if trial is not None and self._on_trial and not trial.still_pays(self.rows_touched / self.problem.n):
             self._go_on_with(trial.before)
+        if self.may_follow_path and self._steps_are_short():
+            self.may_follow_path = self.settled = False
+            self._change(InteriorPointOfSquares)
+
+    def _steps_are_short(self) -> bool:
+        """Whether Newton steps that had to end early have cost so much that a path with a known number of steps is cheaper."""
+        on_path = _STEPS_ON_PATH * hessian.full_solution_cost(self.problem)
+        return isinstance(self.active, Newton) and self.active.spent_on_short_steps > _RENT * on_path
 
     @property
     def _on_trial(self) -> bool:
@@ -300,7 +312,7 @@ class Auto(Solver):
         if isinstance(self.active, InteriorPoint):
             gaps = [gap for _, gap in self.history[self.since :]]
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
-                self._change(Permutations)
+                self._change(Newton if isinstance(self.active, InteriorPointOfSquares) else Permutations)
                 self.settled = True
         elif self._truncated_steps_are_a_guess and self._second_order_is_cheaper(left, passes, gap):
             if Trial.can_pay(self.problem, self._cost_in_all(left, passes, gap), self._spent_on_trial):
@@ -378,6 +390,7 @@ class Auto(Solver):
         if isinstance(new, ExactSteps) and isinstance(old, ExactSteps):
             new.take_over(old)
         else:  # not with the old α itself: should Ctrl-C come now, the point is still the old one
+            new.given_w = old.w.copy() if isinstance(old, Newton) and not afresh else None
             new.start(np.zeros(self.problem.n) if afresh else old.alpha.copy(), 0.0 if afresh else old.intercept)
         self._go_on_with(new)
 

@@ -375,6 +375,8 @@ class Run:
         """Whether the estimate says that tol is met; without one, whether the epoch has come that the last gaps foretold."""
         if self.evaluate_every is not None:
             return self.epoch >= self.due
+        if self.solver.evaluate_each_epoch:
+            return True
         if self.solver.activity is not None and self.solver.gap_estimate is None and len(self.trace) == 1:
             return self._first_is_due(self.solver.activity)
         estimate = self._estimate()
@@ -409,8 +411,6 @@ class Run:
     def _next_evaluation(self) -> int:
         if self.evaluate_every is not None:
             return self.epoch + self.evaluate_every
-        if self.solver.evaluate_each_epoch:
-            return self.epoch + 1
         return next_evaluation(self.trace, self.epoch, self.target)
 
     # --- the end ----------------------------------------------------------------------------------------------------

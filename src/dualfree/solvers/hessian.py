@@ -78,6 +78,11 @@ def solution_cost(problem: Problem) -> float:
     return cost(problem) + PER_CUBE * problem.d**3
 
 
+def full_solution_cost(problem: Problem) -> float:
+    """The same where every row is curved."""
+    return cost(problem) / _curved_share(problem) + PER_CUBE * problem.d**3
+
+
 def in_products(problem: Problem) -> float:
     """How many products take as long as the Hessian and its factorisation."""
     return solution_cost(problem) / product_cost(problem)

@@ -65,6 +65,7 @@ _QUICK_SOLUTION = 5e5  # nanoseconds: a step in two calls takes less than the in
 # The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
 _SAMPLE_STEPS, _BY_CHANCE = 12, 0.2
+_SHORT = 0.1  # of a step
 # Nanoseconds, as in `auto.py`: a step that is quicker needs no sample; a pass in the order of the rows, for an entry; a step,
 # for a row.
 _WORTH_A_SAMPLE, PER_ENTRY_IN_ORDER, _PER_STEP_ROW = 1e6, 1.0, 25.0
@@ -91,6 +92,9 @@ class Newton(Solver):
 
     sample: Sample | None = None
     """A look at some rows, where it has been taken already."""
+
+    spent_on_short_steps: float = 0.0
+    """About how many nanoseconds went into steps that had to end long before their ends."""
 
     serves_others: bool = False
     """Whether this is a part of the rows, whose factor all of them will use."""
@@ -222,6 +226,7 @@ class Newton(Solver):
         gradient /= n
         gradient[:d] += problem.lam * self.w
         direction = None if direct else self._conjugate_gradients(self.alpha, gradient)
+        spent = 0.0 if direct else self.exactness.made * hessians.product_cost(problem)
         if self.refused:
             self.rows_touched += 2 * n
             return
@@ -230,6 +235,7 @@ class Newton(Solver):
             if not direct:
                 total = curvature_sum(self.team, self.alpha)
             self.factor = Factor(regularised(total, problem))
+            spent += hessians.solution_cost(problem)
             self.exactness.forget()
             direction, self.unsolved, self.dear = -self.factor.divided(gradient), 0.0, False
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
@@ -241,6 +247,8 @@ class Newton(Solver):
             self.decrement = -0.5 * slope
             self.team.margins_into(step_w, self.alpha)
             share = self._move(gradient, step_w, step_b, slope)
+            if share < _SHORT:
+                self.spent_on_short_steps += spent + _passes_cost(problem)
             if not self.keeps_factor or share != 1.0:
                 self.factor = None  # curvatures that have changed too much
         self.rows_touched += 4 * n
@@ -454,9 +462,12 @@ class Newton(Solver):
 
 def step_cost(problem: Problem) -> float:
     """About how many nanoseconds a Newton step takes, besides what the interpreter does."""
-    passes = 3.0 * PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n
     solution, product = hessians.solution_cost(problem), hessians.product_cost(problem)
     system = min(solution, _TRUNCATED * product)
     if solution > WORTH[problem.kind] * product:  # one Hessian serves all steps
         system = min(system, solution / _STEPS + _PRECONDITIONED * product)
-    return passes + system
+    return _passes_cost(problem) + system
+
+
+def _passes_cost(problem: Problem) -> float:
+    return 3.0 * PER_ENTRY_IN_ORDER * problem.nnz + _PER_STEP_ROW * problem.n

@@ -823,7 +823,7 @@ def test_many_columns_in_short_rows_need_no_factorisation() -> None:
     X = scipy.sparse.csr_matrix((np.ones(columns.size), columns.ravel(), np.arange(4001) * 6), shape=(4000, 1200))
     target = X @ rng.normal(size=1200) + rng.normal(size=4000)
     squared = df.Problem(X, target, loss="squared", lam=1e-4)
-    assert hessian.in_products(squared) > auto._DEAR
+    assert hessian.in_products(squared) > newton.DEAR[squared.kind]
     result = df.solve(squared, tol=1e-8, random_state=0)
     assert phases(result) == ["conjugate-gradients"]
     assert result.status is df.Status.CONVERGED

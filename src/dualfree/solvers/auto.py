@@ -64,7 +64,7 @@ _DEAR_SCAN = 1.5  # an epoch and a scan, in epochs
 _ALIKE = 0.28  # the square of the mean residual to the mean square
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
-_DEAR = 40  # products, for a factorisation that ends at the optimum
+_SOON = 0.5  # of the products that a Hessian costs, before their rate is believed
 _TOO_MANY_PASSES = 500
 _CHEAP = (1.5, 3.0)  # products to an epoch: sparse rows, dense ones
 _FORESEEN = 100  # the most passes that are believed to be left
@@ -72,7 +72,7 @@ _FORESEEN = 100  # the most passes that are believed to be left
 # gradients are quick from this rate on: what a product takes from the logarithm of the energy. Truncated steps are few up to
 # this part of P(0) that the first promises to gain; 0.72 would be all, every label being explained by a quadratic.
 _SLOW, _QUICK, _EXPLAINED = 5.0, 1.6, 0.36
-_TOO_MANY_FOR_CG = 100
+_TOO_MANY_FOR_CG = 60
 _NEAR = 1e-4
 _OPTIMISTIC = 10.0  # a gap that is so many times what was estimated proves the estimate wrong
 _BEFORE = 1.5  # times the gap after an epoch and D's gain in it: about the gap before
@@ -146,9 +146,21 @@ class Auto(Solver):
         trial = self.trial
         if trial is not None and self._on_trial and not trial.still_pays(self.rows_touched / self.problem.n):
             self._go_on_with(trial.before)
+        if self._conjugate_gradients_are_slow():
+            self._change(Newton)
+            assert isinstance(self.active, Newton)
+            self.active.dear = False
         if self.may_follow_path and self._steps_are_short():
             self.may_follow_path = self.settled = False
             self._change(InteriorPointOfSquares)
+
+    def _conjugate_gradients_are_slow(self) -> bool:
+        """Whether the products that are left would cost more than a Hessian, which ends at the optimum."""
+        method, problem = self.active, self.problem
+        if type(method) is not ConjugateGradients or not Newton.direct(problem) or method.gap_estimate <= method.target:
+            return False
+        price = hessian.in_products(problem)
+        return method.made > _SOON * price and method.steps_left() > price
 
     def _steps_are_short(self) -> bool:
         """Whether Newton steps that had to end early have cost so much that a path with a known number of steps is cheaper."""
@@ -193,7 +205,7 @@ class Auto(Solver):
             return Importance
         direct = Newton.suits(problem) and Newton.direct(problem)
         if ConjugateGradients.suits(problem) and (problem.n > problem.d or problem.is_dense):
-            if direct and hessian.in_products(problem) <= _DEAR:
+            if direct and hessian.in_products(problem) <= DEAR[problem.kind]:
                 return Newton
             return self._kind_of_conjugate_gradients()
         if not direct:
@@ -390,7 +402,7 @@ class Auto(Solver):
         if isinstance(new, ExactSteps) and isinstance(old, ExactSteps):
             new.take_over(old)
         else:  # not with the old α itself: should Ctrl-C come now, the point is still the old one
-            new.given_w = old.w.copy() if isinstance(old, Newton) and not afresh else None
+            new.given_w = old.w.copy() if isinstance(old, (Newton, ConjugateGradients)) and not afresh else None
             new.start(np.zeros(self.problem.n) if afresh else old.alpha.copy(), 0.0 if afresh else old.intercept)
         self._go_on_with(new)
 

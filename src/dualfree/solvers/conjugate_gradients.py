@@ -1,4 +1,4 @@
-"""Conjugate gradients for the squared loss, where the Hessian does not fit in memory: `auto` begins with it.
+"""Conjugate gradients for the squared loss, where the Hessian is dear or does not fit in memory: `auto` begins with it.
 
 P is quadratic, so one run of the method, never restarted, minimises it. It is preconditioned with the Hessian's diagonal, and
 each step costs a pass over the rows in their order, about half of a coordinate epoch. The method's own residual
@@ -9,6 +9,8 @@ One epoch is a few steps.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .. import least_squares
@@ -16,7 +18,9 @@ from .._checks import Array
 from ..losses import Squared
 from ..problem import Problem
 from .base import Solver
+from .exactness import gap_within_digits
 from .hessian import add_rows, hessian_diagonal, hessian_product
+from .line_search import TINY
 from .linear_cg import LinearCg
 
 _STEPS_PER_EPOCH = 4
@@ -27,6 +31,7 @@ class ConjugateGradients(Solver):
 
     name = "conjugate-gradients"
     needs_convex = True
+    gap_estimate: float
 
     @staticmethod
     def suits(problem: Problem) -> bool:
@@ -55,12 +60,17 @@ class ConjugateGradients(Solver):
         self.solution = LinearCg(self.point, residual, lambda vector: vector / diagonal)
         self.rows_touched += 3 * problem.n
         self._estimate()
+        self.made = self.steps = 0
+        self.first_estimate = self.gap_estimate
 
     def _set_dual(self) -> None:
         """α = s (y − Xw − b)."""
         problem = self.problem
         self.intercept = float(self.point[-1]) if problem.fit_intercept else 0.0
-        self.team.margins_into(self.w, self.alpha)
+        if self.w.any():
+            self.team.margins_into(self.w, self.alpha)
+        else:
+            self.alpha[:] = 0.0
         self.alpha += self.intercept
         np.subtract(problem.y, self.alpha, out=self.alpha)
         self.alpha *= problem.sample_weight
@@ -74,13 +84,25 @@ class ConjugateGradients(Solver):
         """A quarter of an epoch is one step."""
         return -(-self.problem.n // _STEPS_PER_EPOCH)
 
+    def begin_epoch(self) -> None:
+        """Make one step at least."""
+        self.steps = 0
+
     def visit(self, count: int) -> None:
-        """Make one step."""
-        if not self.solution.energy > 0.0:
+        """Make one step, where that is still worth its price."""
+        if not self.solution.energy > 0.0 or (self.steps > 0 and self.gap_estimate <= self.target):
             return
+        self.steps += 1
+        self.made += 1
         self.solution.step(lambda vector: hessian_product(self.team, self.problem.sample_weight, vector))
         self.rows_touched += self.problem.n
         self._estimate()
+
+    def steps_left(self) -> float:
+        """About how many steps are left, at the rate until now."""
+        gained = math.log(max(self.first_estimate, TINY) / max(self.gap_estimate, TINY))
+        wanted = math.log(max(self.gap_estimate, TINY) / gap_within_digits(self.problem, self.target))
+        return self.made * wanted / gained if gained > 0.0 else math.inf
 
     def end_epoch(self) -> None:
         """Nothing: the intercept is one of the variables."""

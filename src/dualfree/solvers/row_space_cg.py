@@ -111,10 +111,6 @@ class RowSpaceCg(ConjugateGradients):
         gap = _fenchel_young(self.errors, self.alpha, self.problem.sample_weight) / self.problem.n
         self.gap_estimate, self.dual_is_behind = min(gap, by_gradient), by_gradient < gap
 
-    def begin_epoch(self) -> None:
-        """Make one step at least."""
-        self.steps = 0
-
     def visit(self, count: int) -> None:
         """Make one step, where that is still worth its price."""
         if not self.solution.energy > 0.0 or (self.steps > 0 and self.gap_estimate <= self.target):

@@ -18,7 +18,7 @@ import dualfree as df
 from dualfree.losses import builtin
 from dualfree.row_sums import residuals_at_zero
 from dualfree.sampling.permutation import shuffle, shuffle_runs
-from dualfree.solvers import auto, exactness, hessian, line_search, newton
+from dualfree.solvers import exactness, hessian, line_search, newton
 from dualfree.solvers.adaptive import Adaptive, _in_rounds, _share_out
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource

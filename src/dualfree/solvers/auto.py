@@ -164,8 +164,10 @@ class Auto(Solver):
 
     def _steps_are_short(self) -> bool:
         """Whether Newton steps that had to end early have cost so much that a path with a known number of steps is cheaper."""
+        if not isinstance(self.active, Newton) or self.active.spent_on_short_steps == 0.0:
+            return False
         on_path = _STEPS_ON_PATH * hessian.full_solution_cost(self.problem)
-        return isinstance(self.active, Newton) and self.active.spent_on_short_steps > _RENT * on_path
+        return self.active.spent_on_short_steps > _RENT * on_path
 
     @property
     def _on_trial(self) -> bool:

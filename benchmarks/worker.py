@@ -117,7 +117,7 @@ class Worker:
 
 def _serve(connection: Connection, name: str, path: Path, dtype: str, threads: int) -> None:
     data = load(name, path, dtype)
-    warm: set[tuple[str, str, bool]] = set()
+    warm: set[Any] = set()
     with threadpool_limits(threads):
         while True:
             try:
@@ -128,8 +128,10 @@ def _serve(connection: Connection, name: str, path: Path, dtype: str, threads: i
             if solver not in warm:
                 warm.add(solver)
                 timed(Job(job.cell, job.solver, _WARM_UP_TOL), _few_rows(data))
-                if threads > 1 and job.solver == OURS:  # a few rows are not shared out: another set of kernels
-                    timed(Job(job.cell, job.solver, _TIGHT_TOL), data)
+            if job.solver == OURS and job.cell not in warm:
+                # A few rows are not shared out, and need not go through the phases that all rows go through: other kernels.
+                warm.add(job.cell)
+                timed(Job(job.cell, job.solver, _TIGHT_TOL), data)
             gc.collect()
             gc.freeze()  # what is there stays there; collecting again then costs nothing
             connection.send("begins")

@@ -31,6 +31,7 @@ import numpy as np
 from .._checks import Array
 from ..losses import Logistic, Squared
 from ..problem import Problem
+from ..rows import Kind
 from . import hessian
 from .adaptive import Adaptive
 from .base import RandomNumbers, Solver
@@ -64,6 +65,7 @@ _DEAR_SCAN = 1.5  # an epoch and a scan, in epochs
 _ALIKE = 0.28  # the square of the mean residual to the mean square
 # By how much adaptive visits may beat permutations; where the gap is still a large part of P(0), by little.
 _ADAPTIVE_GAIN, _LITTLE_GAIN, _FAR = 4.0, 1.5, 0.05
+_DIRECT = DEAR | {Kind.VALUES: 6}  # products that a Hessian may cost for the squared loss, of which it needs but one
 _SOON = 0.5  # of the products that a Hessian costs, before their rate is believed
 _TOO_MANY_PASSES = 500
 _CHEAP = (1.5, 3.0)  # products to an epoch: sparse rows, dense ones
@@ -207,7 +209,7 @@ class Auto(Solver):
             return Importance
         direct = Newton.suits(problem) and Newton.direct(problem)
         if ConjugateGradients.suits(problem) and (problem.n > problem.d or problem.is_dense):
-            if direct and hessian.in_products(problem) <= DEAR[problem.kind]:
+            if direct and hessian.in_products(problem) <= _DIRECT[problem.kind]:
                 return Newton
             return self._kind_of_conjugate_gradients()
         if not direct:

@@ -10,8 +10,10 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 import dualfree as df
 from dualfree.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
 from dualfree.solvers.auto import Auto
+from dualfree.solvers.base import RandomSource
 from dualfree.solvers.driver import Run
 from dualfree.solvers.interior_point import InteriorPoint, InteriorPointOfSquares
+from dualfree.solvers.newton import Newton
 
 
 def run(problem, tol, epochs=60):
@@ -83,8 +85,23 @@ def test_short_newton_steps_are_given_up_for_the_path(fit_intercept, monkeypatch
     assert found.certificate.primal == pytest.approx(without.certificate.primal, abs=2e-7 * problem.at_zero)
 
 
-def test_the_last_digits_are_newtons():
-    """Where rounding ends the path, Newton's method goes on from there, and does not turn to the path again."""
+def test_a_path_that_ends_before_the_target_is_left_to_newton():
+    problem = nearly_separable()
+    run = Auto(problem, RandomSource(0))
+    run.start(np.zeros(problem.n), 0.0)
+    run._change(InteriorPointOfSquares)
+    run.settled = run.may_follow_path = False
+    w = run.active.w
+    w[:] = 1e-3
+    for _ in range(12):
+        run.rows_touched += 6 * problem.n
+        run.observe(1e-3, 1e-12)
+    assert type(run.active) is Newton
+    assert run.settled
+    assert np.allclose(run.active.w / run.active.w[0], 1.0)  # on the ray through the weights of the path
+
+
+def test_the_path_leads_to_all_digits():
     result = df.solve(nearly_separable(), tol=0.0, random_state=0)
     phases = [entry.phase for entry in result.trace]
     assert "interior-point" in phases

@@ -142,7 +142,7 @@ class Auto(Solver):
         self.active.rows_touched = 0.0
 
     def end_epoch(self) -> None:
-        """Pass on to the active method; judge the step of one that is on trial."""
+        """Pass on to the active method; leave it, where it is on trial and fails or shows that another is cheaper."""
         self.active.end_epoch()
         self._count()
         trial = self.trial

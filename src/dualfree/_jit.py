@@ -100,12 +100,19 @@ def kernel(function: Callable[..., Any], *, keep: bool = True) -> Any:
     return dispatcher
 
 
-def device(function: Callable[..., Any] | None = None, *, contract: bool = False, reassociate: bool = False) -> Any:
+def device(
+    function: Callable[..., Any] | None = None,
+    *,
+    contract: bool = False,
+    reassociate: bool = False,
+    inline: bool = False,
+) -> Any:
     """Compile a piece of a kernel.
 
     With `contract` a product and a sum may become one fused operation; with `reassociate` sums may be taken in any order, too.
+    With `inline` it becomes a part of whatever calls it: worth it where the call would cost as much as the work.
     """
     if function is None:
-        return functools.partial(device, contract=contract, reassociate=reassociate)
+        return functools.partial(device, contract=contract, reassociate=reassociate, inline=inline)
     relaxed: Any = set(REASSOCIATE) if reassociate else {"contract"} if contract else False
-    return numba.njit(nogil=True, error_model="numpy", fastmath=relaxed)(function)
+    return numba.njit(nogil=True, error_model="numpy", fastmath=relaxed, forceinline=inline)(function)

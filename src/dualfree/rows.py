@@ -22,12 +22,15 @@ from ._jit import REASSOCIATE, device, kernel
 
 Rows = tuple[Any, ...]
 
-_FAST = {"fastmath": set(REASSOCIATE), "error_model": "numpy", "nogil": True}
+# Part of the kernel that calls them: a call would hand over a dozen numbers for each array, and costs as much as a short row.
+_PLAIN = {"error_model": "numpy", "nogil": True, "forceinline": True}
+_FAST = _PLAIN | {"fastmath": set(REASSOCIATE)}
+_IN_ORDER = _PLAIN | {"fastmath": {"contract"}}
 # Numbers in a dense row, above which two of them and w do not stay near enough to be gone through at the same time.
 _LONG = 1 << 13
-_PLAIN = {"error_model": "numpy", "nogil": True}
+_SHORT = 40  # entries of a sparse row, below which they are best gone through one by one
 _LINE = 64  # bytes of a cache line
-_HEAD = 128  # entries
+_HEAD, _SPARSE_HEAD = 128, 16  # entries
 _SOME = 2048  # entries, looked at together for a value other than 1
 # A sparse matrix has few zeros where this part of its entries is stored: with few columns, with more.
 _FULL, _FEW_COLUMNS = (0.4, 0.6), 100
@@ -49,6 +52,11 @@ _KINDS = tuple(Kind)  # a look-up here takes a tenth of the time of Kind(…), a
 def kind_of(rows: Rows) -> Kind:
     """Return how rows are held."""
     return _KINDS[len(rows) - 1]
+
+
+def number_type(n: int) -> type:
+    """Return the type of row numbers: without a sign, so that no kernel asks whether one counts from the end."""
+    return np.uint32 if n < 2**32 else np.int64
 
 
 def is_dense(rows: Any) -> bool:
@@ -78,7 +86,7 @@ def row_length(rows: Rows, i: int) -> int:
     raise NotImplementedError("compiled code only")
 
 
-def row_value(rows: Rows, position: int) -> float:
+def row_value(rows: Rows, position: Any) -> float:
     """Return a stored entry of sparse rows."""
     raise NotImplementedError("compiled code only")
 
@@ -169,10 +177,16 @@ def _prefetch(typing_context: Any, address: Any) -> Any:
     return types.void(types.uintp), generate
 
 
-@device
-def _prefetch_items(array: Any, first: int, last: int) -> None:
-    """Fetch the cache lines of array[first:last], those of the first 128 items at most."""
-    begin, end = np.int64(first), min(np.int64(last), np.int64(first) + _HEAD)
+@device(inline=True)
+def prefetch_item(array: Any, i: int) -> None:
+    """Ask the memory for array[i], which is needed soon."""
+    _prefetch(np.uintp(array.ctypes.data + np.int64(i) * array.itemsize))
+
+
+@device(inline=True)
+def _prefetch_items(array: Any, first: int, last: int, most: int) -> None:
+    """Fetch the cache lines of array[first:last], those of so many items at most."""
+    begin, end = np.int64(first), min(np.int64(last), np.int64(first) + most)
     for address in range(array.ctypes.data + begin * array.itemsize, array.ctypes.data + end * array.itemsize, _LINE):
         _prefetch(np.uintp(address))
 
@@ -183,17 +197,59 @@ def _row_prefetch(rows: Any, i: Any) -> Any:
 
         def dense(rows: Any, i: Any) -> Any:
             d = rows[0].shape[1]
-            _prefetch_items(rows[0], np.int64(i) * d, np.int64(i + 1) * d)
+            _prefetch_items(rows[0], np.int64(i) * d, np.int64(i + 1) * d, _HEAD)
 
         return dense
 
     if _is_ones(rows):
-        return lambda rows, i: _prefetch_items(rows[0], rows[1][i], rows[1][i + 1])
+        return lambda rows, i: _prefetch_items(rows[0], rows[1][i], rows[1][i + 1], _SPARSE_HEAD)
 
     def sparse(rows: Any, i: Any) -> Any:
         data, indices, indptr = rows
-        _prefetch_items(data, indptr[i], indptr[i + 1])
-        _prefetch_items(indices, indptr[i], indptr[i + 1])
+        _prefetch_items(data, indptr[i], indptr[i + 1], _SPARSE_HEAD)
+        _prefetch_items(indices, indptr[i], indptr[i + 1], _SPARSE_HEAD)
+
+    return sparse
+
+
+def _one_by_one(rows: Rows, i: int, w: Any) -> float:
+    """x_i · w of a short sparse row, without a gather: that would wait until what was just added to w has reached the cache."""
+    raise NotImplementedError("compiled code only")
+
+
+def _gathered(rows: Rows, i: int, w: Any) -> float:
+    """x_i · w of any other row, on vector registers."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_one_by_one, strict=False, jit_options=_IN_ORDER)
+def _row_dot_one_by_one(rows: Any, i: Any, w: Any) -> Any:
+    def sparse(rows: Any, i: Any, w: Any) -> Any:
+        indices = rows[-2]
+        k, end = np.int64(rows[-1][i]), np.int64(rows[-1][i + 1])
+        a, b, c, d = 0.0, 0.0, 0.0, 0.0  # four sums: each addition has to wait for the one before
+        while k + 4 <= end:
+            a += row_value(rows, k) * w[indices[k]]
+            b += row_value(rows, k + 1) * w[indices[k + 1]]
+            c += row_value(rows, k + 2) * w[indices[k + 2]]
+            d += row_value(rows, k + 3) * w[indices[k + 3]]
+            k += 4
+        while k < end:
+            a += row_value(rows, k) * w[indices[k]]
+            k += 1
+        return (a + b) + (c + d)
+
+    return sparse
+
+
+@overload(_gathered, strict=False, jit_options=_FAST)
+def _row_dot_gathered(rows: Any, i: Any, w: Any) -> Any:
+    def sparse(rows: Any, i: Any, w: Any) -> Any:
+        indices = rows[-2]
+        total = 0.0
+        for k in range(rows[-1][i], rows[-1][i + 1]):
+            total += row_value(rows, k) * w[indices[k]]
+        return total
 
     return sparse
 
@@ -203,31 +259,18 @@ def _row_dot(rows: Any, i: Any, w: Any) -> Any:
     if is_dense(rows):
 
         def dense(rows: Any, i: Any, w: Any) -> Any:
-            x = rows[0][i]
+            X = rows[0]
             total = 0.0
-            for j in range(x.size):
-                total += x[j] * w[j]
+            for j in range(X.shape[1]):
+                total += X[i, j] * w[j]
             return total
 
         return dense
 
-    if _is_ones(rows):
-
-        def ones(rows: Any, i: Any, w: Any) -> Any:
-            indices, indptr = rows
-            total = 0.0
-            for k in range(indptr[i], indptr[i + 1]):
-                total += w[indices[k]]
-            return total
-
-        return ones
-
     def sparse(rows: Any, i: Any, w: Any) -> Any:
-        data, indices, indptr = rows
-        total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            total += data[k] * w[indices[k]]
-        return total
+        if row_length(rows, i) < _SHORT:
+            return _one_by_one(rows, i, w)
+        return _gathered(rows, i, w)
 
     return sparse
 
@@ -237,9 +280,9 @@ def _row_add(rows: Any, i: Any, scale: Any, w: Any) -> Any:
     if is_dense(rows):
 
         def dense(rows: Any, i: Any, scale: Any, w: Any) -> Any:
-            x = rows[0][i]
-            for j in range(x.size):
-                w[j] += scale * x[j]
+            X = rows[0]
+            for j in range(X.shape[1]):
+                w[j] += scale * X[i, j]
 
         return dense
 
@@ -281,12 +324,12 @@ def _row_add_then_dot(rows: Any, i: Any, scale: Any, j: Any, w: Any) -> Any:
             if scale != 0.0:
                 row_add(rows, i, scale, w)
             return row_dot(rows, j, w)
-        x, y = rows[0][i], rows[0][j]
+        X = rows[0]
         total = 0.0
         for k in range(w.size):
-            moved = w[k] + scale * x[k]
+            moved = w[k] + scale * X[i, k]
             w[k] = moved
-            total += moved * y[k]
+            total += moved * X[j, k]
         return total
 
     return at_once
@@ -324,9 +367,9 @@ def _row_add_squares(rows: Any, i: Any, scale: Any, out: Any) -> Any:
     if is_dense(rows):
 
         def dense(rows: Any, i: Any, scale: Any, out: Any) -> Any:
-            x = rows[0][i]
-            for j in range(x.size):
-                out[j] += scale * x[j] * x[j]
+            X = rows[0]
+            for j in range(X.shape[1]):
+                out[j] += scale * X[i, j] * X[i, j]
 
         return dense
 
@@ -346,11 +389,11 @@ def _row_outer_add(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
     if is_dense(rows):
 
         def dense(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
-            x = rows[0][i]
-            for j in range(x.size):
-                factor = scale * x[j]
-                for k in range(j, x.size):
-                    matrix[j, k] += factor * x[k]
+            X = rows[0]
+            for j in range(X.shape[1]):
+                factor = scale * X[i, j]
+                for k in range(j, X.shape[1]):
+                    matrix[j, k] += factor * X[i, k]
 
         return dense
 
@@ -359,19 +402,18 @@ def _row_outer_add(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
         def ones(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
             indices, indptr = rows
             for first in range(indptr[i], indptr[i + 1]):
-                target = matrix[indices[first]]
+                column = indices[first]
                 for k in range(first, indptr[i + 1]):
-                    target[indices[k]] += scale
+                    matrix[column, indices[k]] += scale
 
         return ones
 
     def sparse(rows: Any, i: Any, scale: Any, matrix: Any) -> Any:
         data, indices, indptr = rows
         for first in range(indptr[i], indptr[i + 1]):
-            factor = scale * data[first]
-            target = matrix[indices[first]]
+            factor, column = scale * data[first], indices[first]
             for k in range(first, indptr[i + 1]):
-                target[indices[k]] += factor * data[k]
+                matrix[column, indices[k]] += factor * data[k]
 
     return sparse
 
@@ -398,10 +440,10 @@ def _squared_norm_overload(rows: Any, i: Any) -> Any:
     if is_dense(rows):
 
         def dense(rows: Any, i: Any) -> Any:
-            x = rows[0][i]
+            X = rows[0]
             total = 0.0
-            for j in range(x.size):
-                total += np.float64(x[j]) * np.float64(x[j])
+            for j in range(X.shape[1]):
+                total += np.float64(X[i, j]) * np.float64(X[i, j])
             return total
 
         return dense

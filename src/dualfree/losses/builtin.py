@@ -272,7 +272,7 @@ def dual_bounds(loss_id: int, p: float, y: float) -> tuple[float, float]:
     return _tube.dual_bounds(y, p)
 
 
-@device
+@device(inline=True)
 def dual_step(loss_id: int, p: float, z: float, y: float, a: float, q: float) -> float:
     if loss_id == LOGISTIC:
         return _logistic.dual_step(z, y, a, q)
@@ -289,12 +289,12 @@ def dual_step(loss_id: int, p: float, z: float, y: float, a: float, q: float) ->
     return _tube.dual_step(z, y, a, q, p)
 
 
-@device
-def near_step(loss_id: int, p: float, z: float, y: float, a: float, q: float) -> tuple[float, float]:
-    """About the exact step, and the residual; only the logistic loss has something cheaper than the exact one."""
+@device(inline=True)
+def near_step(loss_id: int, p: float, z: float, y: float, a: float, q: float) -> float:
+    """About the exact step; only the logistic loss has something cheaper than that."""
     if loss_id == LOGISTIC:
         return _logistic.near_step(z, y, a, q)
-    return dual_step(loss_id, p, z, y, a, q), a + derivative(loss_id, p, z, y)
+    return dual_step(loss_id, p, z, y, a, q)
 
 
 @device

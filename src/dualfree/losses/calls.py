@@ -50,8 +50,8 @@ def loss_dual_step(loss: Any, z: float, y: float, a: float, q: float) -> float:
     raise NotImplementedError("compiled code only")
 
 
-def loss_near_step(loss: Any, z: float, y: float, a: float, q: float) -> tuple[float, float]:
-    """About that root, where it can be had for less, and the residual a + φ'(z)."""
+def loss_near_step(loss: Any, z: float, y: float, a: float, q: float) -> float:
+    """About that root, where it can be had for less."""
     raise NotImplementedError("compiled code only")
 
 
@@ -174,11 +174,11 @@ def _dual_step(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
     return search
 
 
-@overload(loss_near_step, strict=False, jit_options=_OPTIONS)
+@overload(loss_near_step, strict=False, jit_options=_OPTIONS | {"forceinline": True})
 def _near_step(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
     if _user(loss) is None:
         return lambda loss, z, y, a, q: builtin.near_step(loss[0], loss[1], z, y, a, q)
-    return lambda loss, z, y, a, q: (loss_dual_step(loss, z, y, a, q), a + loss_derivative(loss, z, y))
+    return lambda loss, z, y, a, q: loss_dual_step(loss, z, y, a, q)
 
 
 @overload(loss_fenchel_young, strict=False, jit_options=_OPTIONS)
@@ -303,10 +303,11 @@ def exact_step(loss: Any, z: float, y: float, s: float, alpha: float, q: float) 
     return s * loss_dual_step(loss, z, y, alpha / s, s * q)
 
 
-@device
-def near_step(loss: Any, z: float, y: float, s: float, alpha: float, q: float) -> tuple[float, float]:
-    """About the exact step α⁺, and the residual κ before it."""
+@device(inline=True)
+def near_step(loss: Any, z: float, y: float, s: float, alpha: float, q: float) -> float:
+    """About the exact step α⁺."""
+    if s == 1.0:  # most often; and a division would be one more thing to wait for
+        return loss_near_step(loss, z, y, alpha, q)
     if s == 0.0:
-        return 0.0, alpha
-    new, kappa = loss_near_step(loss, z, y, alpha / s, s * q)
-    return s * new, s * kappa
+        return 0.0
+    return s * loss_near_step(loss, z, y, alpha / s, s * q)

@@ -104,9 +104,9 @@ def dual_step(z: float, y: float, a: float, q: float) -> float:
     return y * p
 
 
-@device
-def near_step(z: float, y: float, a: float, q: float) -> tuple[float, float]:
-    """Return about the root that `dual_step` finds, from one exponential where that will do, and the residual a + φ'(z).
+@device(inline=True)
+def near_step(z: float, y: float, a: float, q: float) -> float:
+    """Return about the root that `dual_step` finds, from one exponential where that will do.
 
     One step of Halley's rule from m. Its error is of third order: a move of the margin by ½ is right to three per cent, a small
     one to as many digits as the visits to come will keep. Farther moves are left to `dual_step`.
@@ -122,9 +122,9 @@ def near_step(z: float, y: float, a: float, q: float) -> tuple[float, float]:
     step = g * rate  # m⁺ = m − step
     if abs(step) <= _NEAR:
         if q * w > 1.0:  # b⁺ = b + (m⁺ − m)/q: an error of the margin counts 1/q times here, w times below
-            return y * (b - (b - p) * min(1.0, rate)), y * (b - p)
-        return y * (p + w * step * (1.0 + 0.5 * bend * step)), y * (b - p)
-    return dual_step(z, y, a, q), y * (b - p)
+            return y * (b - (b - p) * min(1.0, rate))
+        return y * (p + w * step * (1.0 + 0.5 * bend * step))
+    return dual_step(z, y, a, q)
 
 
 @device

@@ -48,7 +48,7 @@ class Adaptive(ExactSteps):
         super().__init__(problem, rng)
         _, self.c = lemma_scales(problem, self.extra)
         self.shares = np.zeros(problem.n)
-        self.everyone = np.arange(problem.n, dtype=np.int32 if problem.n < 2**31 else np.int64)
+        self.everyone = np.arange(problem.n, dtype=_rows.number_type(problem.n))
         self.order, self.sharing = np.empty_like(self.everyone), self.everyone
         self.length = run_length(problem)
         self.short_scans = self.short_scans_left = 0

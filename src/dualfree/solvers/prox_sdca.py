@@ -10,6 +10,7 @@ import numpy as np
 
 from .._checks import Array, one_of
 from ..problem import Problem
+from ..rows import number_type
 from ..sampling.permutation import shuffle, shuffle_runs
 from .base import RandomNumbers
 from .exact_steps import ExactSteps, run_length
@@ -24,8 +25,7 @@ class ProxSdca(ExactSteps):
         super().__init__(problem, rng)
         self.order = one_of("order", order, ("permutation", "uniform"))
         if self.order == "permutation":
-            kind = np.int32 if problem.n < 2**31 else np.int64
-            self.permutation = np.arange(problem.n, dtype=kind)
+            self.permutation = np.arange(problem.n, dtype=number_type(problem.n))
 
     def begin_epoch(self) -> None:
         """Shuffle the rows."""
@@ -43,7 +43,8 @@ class ProxSdca(ExactSteps):
             order = self.permutation[self.position : self.position + count]
             self.position += count
         else:
-            order = self.rng.integers(self.problem.n, size=count, dtype=np.int32)
+            n = self.problem.n
+            order = self.rng.integers(n, size=count, dtype=number_type(n))
         self._make_steps(order)
 
 

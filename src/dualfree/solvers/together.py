@@ -87,7 +87,7 @@ class Together:
 def _frequent_columns(problem: Problem) -> Array:
     """Return the columns that are in most rows, in their order; none where there are few columns, or where all are in all."""
     if problem.is_dense or problem.d <= _FREQUENT:
-        return np.empty(0, dtype=np.int64)
+        return np.empty(0, dtype=np.uint32)
     every = max(1, problem.nnz // _COUNTED)
     return np.asarray(_most_frequent(problem.rows, problem.d, every, _FREQUENT))
 
@@ -114,7 +114,7 @@ def _most_frequent(rows: Any, d: int, every: int, most: int) -> Any:
     while least > 1 and found + having[least - 1] <= most:
         least -= 1
         found += having[least]
-    frequent = np.empty(found, dtype=np.int64)
+    frequent = np.empty(found, dtype=np.uint32)
     found = 0
     for j in range(d):
         if counts[j] >= least:
@@ -165,7 +165,7 @@ def _turn(own: int, cuts: Any, data: Any, visits: Any, point: Any, how: Any, mea
     order, owners, dealt, windows, turns, first = visits
     alpha, w, offset = point
     number, sigma, per_offset = how
-    copies, _, frequent, known = means
+    copies, scratch, frequent, known = means
     copy, base, here = own_part(own, cuts, copies), known[2, own], found[own, _OFFSET : _OFFSET + 1]
     if number == 0:
         dealt[own, -1] = _own_visits(order, owners, own, dealt[own])
@@ -174,7 +174,8 @@ def _turn(own: int, cuts: Any, data: Any, visits: Any, point: Any, how: Any, mea
         here[0] = offset[0]
         _remember(copy, frequent, here, base)
     else:
-        squares = _hear(known[(number - 1) % 2], 1.0 / sigma, per_offset, frequent, base, copy, here)
+        news = known[(number - 1) % 2]
+        squares = _hear(news, 1.0 / sigma, per_offset, frequent, base, copy, here, scratch[own])
         found[own, _TOGETHER] += squares[0]
         found[own, _APART] += squares[1]
     count, all_turns = np.int64(dealt[own, -1]), windows * turns
@@ -220,10 +221,10 @@ def _tell(copy: Any, frequent: Any, offset: Any, base: Any, news: Any) -> None:
 
 @device
 def _hear(
-    news: Any, share: float, per_offset: float, frequent: Any, base: Any, copy: Any, offset: Any
+    news: Any, share: float, per_offset: float, frequent: Any, base: Any, copy: Any, offset: Any, scratch: Any
 ) -> tuple[float, float]:
     """Put the frequent columns together; return their part of ‖Σ Δ_k‖² and of Σ ‖Δ_k‖². Every thread finds the same."""
-    together, apart = _add_news(news, share, base[: frequent.size])
+    together, apart = _add_news(news, share, base[: frequent.size], scratch)
     for k in range(frequent.size):
         copy[frequent[k]] = base[k]
     moved = 0.0
@@ -253,17 +254,17 @@ def _next_sigma(together: float, apart: float, size: int) -> float:
     return min(float(size), max(1.0, _DAMPING * size if size > 2 else 1.0, right))
 
 
-@device(contract=True)
-def _add_news(news: Any, share: float, base: Any) -> tuple[float, float]:
+@device
+def _add_news(news: Any, share: float, base: Any, scratch: Any) -> tuple[float, float]:
     """base += share Σ_k news_k; return ‖Σ news_k‖² and Σ ‖news_k‖²."""
     together, apart = 0.0, 0.0
-    for j in range(base.size):
-        total = 0.0
+    for first in range(0, base.size, scratch.size):
+        here = base[first : first + scratch.size]
+        total = scratch[: here.size]
+        total[:] = 0.0
         for k in range(news.shape[0]):
-            total += news[k, j]
-            apart += news[k, j] * news[k, j]
-        together += total * total
-        base[j] += share * total
+            apart += _add(news[k, first : first + here.size], total)
+        together += _add_share(share, total, here)
     return together, apart
 
 
@@ -280,11 +281,14 @@ def _settle(base: Any, frequent: Any, first: int, last: int, w: Any) -> None:
 
 @kernel
 def _deal(n: int, size: int, seed: Any) -> Any:
-    """Deal blocks of rows out to `size` threads at random; return the owner of each."""
-    owners = np.empty((n >> _BLOCK) + 1, dtype=np.uint16)
-    for k in range(owners.size):
-        bits = mixed(seed + np.uint64(k) * np.uint64(0x9E3779B97F4A7C15))
-        owners[k] = (bits >> np.uint64(40)) % np.uint64(size)
+    """Deal blocks of rows out to `size` threads at random, one to each of every `size` neighbours; return the owners."""
+    owners = np.empty((n >> _BLOCK) + size, dtype=np.uint16)
+    for first in range(0, owners.size - size + 1, size):
+        for k in range(size):  # Fisher–Yates from within
+            bits = mixed(seed + np.uint64(first + k) * np.uint64(0x9E3779B97F4A7C15))
+            other = np.int64((bits >> np.uint64(40)) % np.uint64(k + 1))
+            owners[first + k] = owners[first + other]
+            owners[first + other] = k
     return owners
 
 
@@ -298,22 +302,51 @@ def _own_visits(order: Any, owners: Any, own: int, dealt: Any) -> int:
     return count
 
 
-@device(reassociate=True)
+@device
 def _put_together(
-    cuts: Any, copies: Any, share: float, w: Any, begin: int, end: int, total: Any
+    cuts: Any, copies: Any, share: float, w: Any, begin: int, end: int, scratch: Any
 ) -> tuple[float, float]:
-    """w += share Σ_k (copy_k − w) for some columns; return their part of ‖Σ Δ_k‖² and of Σ ‖Δ_k‖². `total` is scratch."""
+    """w += share Σ_k (copy_k − w) for some columns; return their part of ‖Σ Δ_k‖² and of Σ ‖Δ_k‖²."""
     together, apart = 0.0, 0.0
-    for first in range(begin, end, total.size):
-        last = min(first + total.size, end)
+    for first in range(begin, end, scratch.size):
+        here = w[first : min(first + scratch.size, end)]
+        total = scratch[: here.size]
         total[:] = 0.0
         for k in range(cuts.size - 1):
-            copy = own_part(k, cuts, copies)
-            for j in range(first, last):
-                change = copy[j] - w[j]
-                total[j - first] += change
-                apart += change * change
-        for j in range(first, last):
-            together += total[j - first] * total[j - first]
-            w[j] += share * total[j - first]
+            apart += _add_change(own_part(k, cuts, copies)[first : first + here.size], here, total)
+        together += _add_share(share, total, here)
     return together, apart
+
+
+# Each takes vectors as long as they are, and counts from 0: so it runs on vector registers.
+
+
+@device(reassociate=True)
+def _add(news: Any, total: Any) -> float:
+    """Total += news; return ‖news‖²."""
+    squares = 0.0
+    for j in range(total.size):
+        total[j] += news[j]
+        squares += news[j] * news[j]
+    return squares
+
+
+@device(reassociate=True)
+def _add_change(copy: Any, w: Any, total: Any) -> float:
+    """Total += copy − w; return ‖copy − w‖²."""
+    squares = 0.0
+    for j in range(total.size):
+        change = copy[j] - w[j]
+        total[j] += change
+        squares += change * change
+    return squares
+
+
+@device(reassociate=True)
+def _add_share(share: float, total: Any, w: Any) -> float:
+    """w += share · total; return ‖total‖²."""
+    squares = 0.0
+    for j in range(total.size):
+        squares += total[j] * total[j]
+        w[j] += share * total[j]
+    return squares

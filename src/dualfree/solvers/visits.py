@@ -8,7 +8,14 @@ import numpy as np
 
 from .._jit import kernel
 from ..losses.calls import exact_step, near_step
-from ..rows import adds_and_multiplies_at_once, row_add, row_add_then_dot, row_dot, row_prefetch
+from ..rows import (
+    adds_and_multiplies_at_once,
+    prefetch_item,
+    row_add,
+    row_add_then_dot,
+    row_dot,
+    row_prefetch,
+)
 
 # Rows are asked for so many visits before their turn.
 _AHEAD = 5
@@ -41,15 +48,17 @@ def visit_rows(
     product = row_dot(rows, order[0], w) if at_once and order.size > 0 else 0.0
     for k in range(order.size):
         if k + _AHEAD < order.size:
-            row_prefetch(rows, order[k + _AHEAD])
+            soon = order[k + _AHEAD]
+            row_prefetch(rows, soon)
+            prefetch_item(alpha, soon)
+            prefetch_item(y, soon)
+            prefetch_item(v, soon)
+            prefetch_item(s, soon)
         i = order[k]
         z = (product if at_once else row_dot(rows, i, w)) + offset[0]
-        q = scale * (v[i] + extra)
-        if exactly:
-            new = exact_step(loss, z, y[i], s[i], alpha[i], q)
-        else:
-            new, _ = near_step(loss, z, y[i], s[i], alpha[i], q)
-        delta = new - alpha[i]
+        old, q = alpha[i], scale * (v[i] + extra)
+        new = exact_step(loss, z, y[i], s[i], old, q) if exactly else near_step(loss, z, y[i], s[i], old, q)
+        delta = new - old
         if at_once:
             product = row_add_then_dot(rows, i, scale * delta, order[min(k + 1, last)], w)
         elif delta != 0.0:

@@ -53,7 +53,7 @@ _STEPS_ON_PATH, _RENT = 10, 0.25
 _STEPS_TO_SETTLE = 10  # with flat parts, until it is known which rows are on them
 _STEPS_AFTER_TRIAL = 100  # the same, at worst: where some of them have not been enough
 _FEW_EPOCHS = 8
-_CLEARLY = (0.6, 8.0)  # Newton steps to epochs, by the predictions below: what is outside needs no second look
+_CLEARLY = (1.0, 10.0)  # Newton steps to epochs, by the predictions below: what is outside needs no second look
 # The same, where there are too few rows to look at some of them; and where nobody knows how many steps there will be.
 _IN_DOUBT, _IN_DOUBT_IF_GUESSED = 1.2, 0.8
 _QUICK_STEP = 4.5e5  # nanoseconds
@@ -81,8 +81,9 @@ _BEFORE = 1.5  # times the gap after an epoch and D's gain in it: about the gap 
 _SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
 # and for an entry. A scan: for a row. What the interpreter does for a Newton step and for an epoch: most of it, on small data.
-PER_ROW, _PER_EXPONENTIAL, PER_ENTRY = 30.0, 40.0, 3.5
-_PER_LONG_ROW, _PER_LONG_ENTRY, _PER_DENSE_ENTRY = 50.0, 1.8, 0.8  # the same for long rows, sparse and dense
+PER_ROW, _PER_EXPONENTIAL, PER_ENTRY = 10.0, 45.0, 3.0
+_PER_LONG_ROW, _PER_LONG_ENTRY = 43.0, 1.6  # the same for long rows
+_PER_DENSE_ROW, _PER_DENSE_ENTRY = 26.0, 0.75  # and for dense ones
 _PER_SCANNED_ROW, _PER_DENSE_ENTRY_IN_ORDER = 10.0, 0.6
 _PER_STEP = 1.5e5
 _PER_EPOCH = 8e4
@@ -486,8 +487,9 @@ class Auto(Solver):
     def _epoch_cost(self) -> float:
         problem = self.problem
         per_row = PER_ROW + (_PER_EXPONENTIAL if isinstance(problem.loss, Logistic) else 0.0)
-        per_entry = _PER_DENSE_ENTRY if problem.is_dense else _PER_LONG_ENTRY
-        entries = min(PER_ENTRY * problem.nnz, per_entry * problem.nnz + _PER_LONG_ROW * problem.n)
+        dense = (_PER_DENSE_ENTRY, _PER_DENSE_ROW)
+        per_entry, per_long_row = dense if problem.is_dense else (_PER_LONG_ENTRY, _PER_LONG_ROW)
+        entries = min(PER_ENTRY * problem.nnz, per_entry * problem.nnz + per_long_row * problem.n)
         return entries + per_row * problem.n + _PER_EPOCH
 
     def _scan_cost(self) -> float:

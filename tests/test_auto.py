@@ -860,7 +860,7 @@ def test_adaptive_visits_are_no_worse_than_permutations() -> None:
 
 def test_what_begins_where_the_number_of_steps_is_a_guess() -> None:
     """Few sparse rows, a squared hinge and a dear factorisation: Newton's steps come first only if they are clearly cheaper."""
-    X = scipy.sparse.random(1500, 260, density=6 / 260, format="csr", random_state=0)
+    X = scipy.sparse.random(1500, 240, density=6 / 240, format="csr", random_state=0)
     labels = np.random.default_rng(0).random(1500) < 0.5
     first = {
         loss: Auto(df.Problem(X, labels, loss, lam=1 / 1500), RandomSource(0)) for loss in ("squared_hinge", "logistic")

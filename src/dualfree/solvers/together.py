@@ -31,7 +31,7 @@ from .visits import visit_rows
 # windows are divided into turns, after which its so many most frequent columns, known from about so many entries, are put
 # together. And visits that a window and a turn should have.
 _WINDOWS, _SHORT_WINDOWS, _TURNS = 2, 8, 8
-_FREQUENT, _COUNTED = 2048, 1 << 17
+_FREQUENT, _COUNTED = 2048, 1 << 16
 _LEAST_VISITS, _LEAST_TURN = 256, 128
 _CAUTION, _DAMPING = 1.1, 0.6
 _COLUMNS = 512
@@ -52,6 +52,7 @@ class Together:
         self.scratch = np.empty((size, _COLUMNS))
         self.frequent = _frequent_columns(problem)
         self.known = np.empty((3, size, _padded(self.frequent.size + 1)))
+        self.dealt = np.empty((size, 0), dtype=np.uint32)
         self.sigma, self.measured = float(size), False
 
     def visit(
@@ -80,8 +81,10 @@ class Together:
         return windows * turns, way, gained
 
     def _dealt(self, order: Array) -> Array:
-        """Where each thread puts down its visits, and in the end how many there are."""
-        return np.empty((self.team.size, order.size + _BESIDE), dtype=order.dtype)
+        """Where each thread puts down its visits, and in the end how many there are; kept: fresh memory costs time."""
+        if self.dealt.shape[1] < order.size + _BESIDE or self.dealt.dtype != order.dtype:
+            self.dealt = np.empty((self.team.size, order.size + _BESIDE), dtype=order.dtype)
+        return self.dealt
 
 
 def _frequent_columns(problem: Problem) -> Array:
@@ -100,7 +103,7 @@ def _padded(count: int) -> int:
 @kernel
 def _most_frequent(rows: Any, d: int, every: int, most: int) -> Any:
     """Return up to `most` columns, those that most of every `every`-th row have."""
-    counts = np.zeros(d, dtype=np.int64)
+    counts = np.zeros(d, dtype=np.int32)
     indices, starts = rows[-2], rows[-1]
     looked_at = 0
     for i in range(0, _rows.row_count(rows), every):
@@ -109,7 +112,8 @@ def _most_frequent(rows: Any, d: int, every: int, most: int) -> Any:
             counts[indices[k]] += 1
     having = np.zeros(looked_at + 2, dtype=np.int64)  # how many columns are in so many rows
     for j in range(d):
-        having[counts[j]] += 1
+        if counts[j] > 0:
+            having[counts[j]] += 1
     least, found = looked_at + 1, 0
     while least > 1 and found + having[least - 1] <= most:
         least -= 1

@@ -329,3 +329,20 @@ def test_the_intercept_at_zero_is_the_best_one(loss: str, weights: str) -> None:
     assert problem.at_zero == pytest.approx(here, rel=1e-12)
     for other in (b - 0.1, b + 0.1, b - 1e-4, b + 1e-4, problem.best_intercept(np.zeros(problem.n))):
         assert here <= problem.primal(nothing, other) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("ones", [False, True])
+@pytest.mark.parametrize("values", [np.float32, np.float64])
+def test_products_with_rows_of_every_length(values: Any, ones: bool) -> None:
+    """Short sparse rows are gone through one by one, four at a time; longer ones are gathered."""
+    rng = np.random.default_rng(0)
+    lengths = rng.permutation(100)
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    columns = np.concatenate([np.sort(rng.choice(300, size=length, replace=False)) for length in lengths])
+    entries = np.ones(columns.size) if ones else rng.normal(size=columns.size)
+    matrix = scipy.sparse.csr_matrix((entries.astype(values), columns, starts), shape=(100, 300))
+    problem = df.Problem(matrix, rng.normal(size=100), "squared")
+    assert problem.kind is (_rows.Kind.ONES if ones else _rows.Kind.VALUES)
+    w, z = rng.normal(size=300), np.empty(100)
+    _rows.margins_into(problem.rows, w, z)
+    assert z == pytest.approx(matrix.astype(np.float64) @ w, rel=1e-12, abs=1e-13)

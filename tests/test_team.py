@@ -10,6 +10,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 import scipy.sparse
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 from problems import make_problem
 
 import dualfree as df
@@ -139,6 +142,44 @@ def test_every_visit_is_dealt_once_and_a_row_has_one_owner(size: int) -> None:
         for other in range(k):
             assert not owners[k] & owners[other]
     assert min(len(own) for own in owners) > 0
+
+
+@pytest.mark.parametrize("size", [2, 3, 30])
+def test_neighbouring_blocks_go_to_different_threads(size: int) -> None:
+    """So all threads have as much to do; and which one has which changes from time to time."""
+    owners = [together._deal(16 * size * 20, size, np.uint64(seed))[: size * 20].reshape(20, size) for seed in range(9)]
+    for dealt in owners:
+        assert (np.sort(dealt, axis=1) == np.arange(size)).all()
+    assert len(np.unique(np.stack(owners).reshape(-1, size)[:, 0])) == size
+
+
+@intrinsic
+def owner_of(typing_context: Any, array: Any) -> Any:
+    """Where the number is that counts an array's views; 0 if nobody counts."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(array)(context, builder, value=arguments[0])
+        return builder.ptrtoint(view.meminfo, ir.IntType(64))
+
+    return types.int64(array), generate
+
+
+@kernel
+def tell_owners(own: int, array: Any, several: Any, out: Any) -> None:
+    out[own, 0] = owner_of(array)
+    out[own, 1] = owner_of(several[1][0])
+    out[own, 2] = owner_of(array[1:])
+
+
+def test_threads_do_not_count_views_of_what_they_share() -> None:
+    """Counting is one number for all threads: they would wait for each other at every view."""
+    workers = Workers(2)
+    found = np.full((2, 3), -1)
+    try:
+        workers.run(tell_owners, (np.ones(4), (1.0, (np.ones(3),)), found))
+    finally:
+        workers.end()
+    assert (found == 0).all()
 
 
 @pytest.mark.parametrize("form", ["dense64", "csr64"])

@@ -22,7 +22,7 @@ def shuffle(order: Array, rng: np.random.Generator) -> None:
     >>> sorted(order.tolist())
     [0, 1, 2, 3, 4]
     """
-    _shuffle(order, np.uint64(rng.integers(2**64, dtype=np.uint64)))
+    shuffle_from(order, np.uint64(rng.integers(2**64, dtype=np.uint64)))
 
 
 def shuffle_runs(source: Array, order: Array, length: int, rng: np.random.Generator) -> None:
@@ -39,7 +39,7 @@ def shuffle_runs(source: Array, order: Array, length: int, rng: np.random.Genera
     """
     if source.size != order.size:
         raise ValueError(f"{source.size} items do not fill {order.size} places.")
-    _shuffle_runs(source, order, length, np.uint64(rng.integers(2**64, dtype=np.uint64)))
+    shuffle_runs_from(source, order, length, np.uint64(rng.integers(2**64, dtype=np.uint64)))
 
 
 @device
@@ -51,7 +51,7 @@ def mixed(state: Any) -> Any:
 
 
 @kernel
-def _shuffle(order: Any, seed: Any) -> None:
+def shuffle_from(order: Any, seed: Any) -> None:
     """Fisher–Yates with SplitMix64; an index below k is the upper half of a product of 32-bit numbers (bias below k/2³²)."""
     state = seed
     for last in range(order.size - 1, 0, -1):
@@ -65,9 +65,9 @@ def _shuffle(order: Any, seed: Any) -> None:
 
 
 @kernel
-def _shuffle_runs(source: Any, order: Any, length: int, seed: Any) -> None:
+def shuffle_runs_from(source: Any, order: Any, length: int, seed: Any) -> None:
     runs = np.arange(source.size // length + 2)
-    _shuffle(runs, seed)
+    shuffle_from(runs, seed)
     before = np.int64(mixed(~seed) % np.uint64(length))
     filled = 0
     for k in runs:

@@ -134,7 +134,7 @@ class Auto(Solver):
 
     def visit(self, count: int) -> None:
         """Pass on to the active method."""
-        self.active.epochs_allowed = self.epochs_allowed
+        self.active.epochs_allowed, self.active.enough_activity = self.epochs_allowed, self.enough_activity
         self.active.visit(count)
         self._count()
 

@@ -110,6 +110,9 @@ class Solver:
     epochs_made: int = 1
     """How many it made."""
 
+    enough_activity: float = np.inf
+    """An epoch with no more activity than this is the last one of a call: the driver wants to evaluate."""
+
     residuals: Array | None = None
     """|κ_i| at the last evaluation."""
 

@@ -179,7 +179,9 @@ class Run:
         solver, left = self.solver, self.problem.n
         self.evaluated = False
         if self.evaluate_every is None:
-            solver.epochs_allowed = min(self.max_epochs - self.epoch, _LONGEST_WAIT)
+            soon = self.trace[-1].epoch + _LONGEST_WAIT
+            solver.epochs_allowed = max(1, min(self.max_epochs, soon) - self.epoch)
+            solver.enough_activity = self._enough_activity()
         solver.begin_epoch()
         in_time = True
         while left > 0:
@@ -370,6 +372,12 @@ class Run:
         if self.solver.activity is None or not self.activity:
             return None
         return self.trace[-1].gap * self.solver.activity / self.activity
+
+    def _enough_activity(self) -> float:
+        """The activity that makes `_estimate` say that tol is met; until there is a gap to begin with, any."""
+        if not self.activity or self.solver.gap_estimate is not None:
+            return math.inf
+        return self.activity * self.target / (self.optimism * self.trace[-1].gap)
 
     def _evaluation_is_due(self) -> bool:
         """Whether the estimate says that tol is met; without one, whether the epoch has come that the last gaps foretold."""

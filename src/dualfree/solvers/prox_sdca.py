@@ -6,14 +6,21 @@ independently (``order="uniform"``, as in the paper's experiments).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .._checks import Array, one_of
+from .._jit import kernel
 from ..problem import Problem
 from ..rows import number_type
-from ..sampling.permutation import shuffle, shuffle_runs
+from ..sampling.permutation import shuffle, shuffle_from, shuffle_runs, shuffle_runs_from
 from .base import RandomNumbers
 from .exact_steps import ExactSteps, run_length
+from .visits import visit_rows
+
+# Entries that are visited in about twice the time that the interpreter takes for an epoch; a visit itself, in entries.
+_AT_ONCE, _ENTRIES_PER_ROW = 1 << 18, 10
 
 
 class ProxSdca(ExactSteps):
@@ -56,6 +63,7 @@ class Permutations(ProxSdca):
     def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
         self.length = run_length(problem)
+        self.epochs_so_far = 0
         self.visit_only(self.permutation)
 
     def visit_only(self, chosen: Array) -> None:
@@ -68,3 +76,64 @@ class Permutations(ProxSdca):
             shuffle_runs(self.everyone, self.permutation, self.length, self.rng)
         else:
             super()._shuffle()
+
+    def visit(self, count: int) -> None:
+        """Make `count` updates; or several epochs, where they are as short as what the interpreter does for one."""
+        epochs = self._epochs_at_once() if count == self.permutation.size else 1
+        if epochs > 1:
+            self._make_epochs(epochs)
+        else:
+            self.epochs_made = 1
+            super().visit(count)
+        self.epochs_so_far += self.epochs_made
+
+    def _epochs_at_once(self) -> int:
+        """How many epochs one call may make: no more than there have been, so that the gaps between calls tell a rate."""
+        problem = self.problem
+        if self.team.size > 1 or self.enough_activity == np.inf:
+            return 1
+        short = _AT_ONCE // (problem.nnz + _ENTRIES_PER_ROW * problem.n)
+        return max(1, min(self.epochs_allowed, self.epochs_so_far, short))
+
+    def _make_epochs(self, most: int) -> None:
+        """Make up to so many epochs in one call, the first in the order that there is."""
+        drift, self.drift = self.drift, None
+        seeds = self.rng.integers(2**64, size=most, dtype=np.uint64)
+        enough = self.enough_activity * self.problem.n
+        orders = (self.everyone, self.permutation, self.length, seeds)
+        point = (self.alpha, self.w, self.offset)
+        made, self.intercept, way, gained = _epochs(
+            self.data, self._inverse_smoothness, orders, enough, self.problem.fit_intercept, self.intercept, point
+        )
+        self.epochs_made = made
+        visits = made * self.permutation.size
+        self._account(drift, visits, way, 0.0, visits)
+        self.activity = gained / self.problem.n
+
+
+@kernel
+def _epochs(
+    data: Any, inverse_smoothness: float, orders: Any, enough: float, fit_intercept: bool, b: float, point: Any
+) -> tuple[int, float, float, float]:
+    """Make epochs until one gains no more than n times `enough`; return how many, b, Σ |c| ‖x_i‖, and the last one's gain.
+
+    After each but the last b makes the step that `Solver.end_epoch` makes.
+    """
+    rows, loss, y, s, v, scale, extra = data
+    source, order, length, seeds = orders
+    alpha, w, offset = point
+    made, travelled, gained = 0, 0.0, np.inf
+    while made < seeds.size and gained > enough:
+        if made > 0:
+            if fit_intercept:
+                constant = extra * scale * alpha.sum()
+                b += constant
+                offset[0] = b + constant
+            if length > 1:
+                shuffle_runs_from(source, order, length, seeds[made])
+            else:
+                shuffle_from(order, seeds[made])
+        way, gained = visit_rows(rows, loss, y, s, v, scale, extra, False, inverse_smoothness, order, alpha, w, offset)
+        travelled += way
+        made += 1
+    return made, b, travelled, gained

@@ -82,20 +82,26 @@ def test_coordinate_steps_give_way_to_conjugate_gradients() -> None:
     assert (phases(result)[0], phases(result)[-1]) == ("prox-sdca", "conjugate-gradients")
 
 
-def test_text_is_for_coordinate_steps() -> None:
+def text(n: int, lam: float) -> df.Problem:
     rng = np.random.default_rng(0)
-    X = scipy.sparse.random(600, 3000, density=0.01, format="csr", rng=rng)
-    y = np.asarray(X @ rng.normal(size=3000)) > 0
-    hard = df.solve(df.Problem(X, y, loss="squared_hinge", lam=1e-6), tol=1e-8, max_epochs=5000, random_state=0)
+    X = scipy.sparse.random(n, 3000, density=0.01, format="csr", rng=rng)
+    return df.Problem(X, np.asarray(X @ rng.normal(size=3000)) > 0, loss="squared_hinge", lam=lam)
+
+
+def test_text_is_for_coordinate_steps() -> None:
+    hard = df.solve(text(3000, 1e-5), tol=1e-8, max_epochs=5000, random_state=0)
     assert phases(hard)[:2] == ["prox-sdca", "adaptive"]
     assert hard.status is df.Status.CONVERGED
 
 
-def test_no_scans_where_rows_matter_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few dense rows: nearly all of them are support vectors, and permutations need fewer passes."""
+@pytest.mark.parametrize("dense", [False, True])
+def test_no_scans_where_rows_matter_alike(monkeypatch: pytest.MonkeyPatch, dense: bool) -> None:
+    """Few rows: nearly all of them are support vectors, and permutations need fewer passes."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 800))
-    problem = df.Problem(X, X[:, 0] + rng.normal(size=200) > 0, loss="squared_hinge", lam=1e-6)
+    problem = text(600, 1e-6)
+    if dense:
+        problem = df.Problem(X, X[:, 0] + rng.normal(size=200) > 0, loss="squared_hinge", lam=1e-6)
     result = df.solve(problem, tol=1e-9, random_state=0)
     assert result.status is df.Status.CONVERGED
     assert phases(result) == ["prox-sdca"]

@@ -50,6 +50,21 @@ def test_truncated_steps_take_over_where_they_are_cheaper(
     assert result.trace[-1].passes < 1.5 * without.trace[-1].passes
 
 
+def test_steps_are_tried_at_once_where_rows_matter_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where adaptive visits cannot help, they need not come before a trial; nor may permutations go on for ever."""
+    rng = np.random.default_rng(0)
+    n, blocks, each = 6000, 8, 400
+    codes = np.minimum(rng.zipf(1.5, size=(n, blocks)) - 1, each - 1) + each * np.arange(blocks)
+    X = scipy.sparse.csr_matrix((np.ones(codes.size), codes.ravel(), np.arange(n + 1) * blocks), (n, blocks * each))
+    y = X @ rng.normal(size=blocks * each) + 2.0 * rng.logistic(size=n) > 0
+    problem = df.Problem(X, y, loss="squared_hinge", lam=1.0 / n)
+    result = df.solve(problem, tol=1e-6, random_state=0)
+    assert [entry.phase for entry in result.trace] == ["prox-sdca", "prox-sdca", "newton"]
+    monkeypatch.setattr(Auto, "_rows_matter_alike", lambda _: False)
+    later = df.solve(problem, tol=1e-6, random_state=0)
+    assert later.n_epochs > result.n_epochs
+
+
 def topics(lam_n: float, n: int = 4000, d: int = 2200) -> df.Problem:
     """Rows of unit length with five factors behind them, as with words: the Hessian has large eigenvalues far apart."""
     rng = np.random.default_rng(0)

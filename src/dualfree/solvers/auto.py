@@ -355,12 +355,7 @@ class Auto(Solver):
         return rate * with_scan < _FAST and (with_scan < _DEAR_SCAN or not self.guessed)
 
     def _rows_matter_alike(self) -> bool:
-        """Whether the residuals are so even that visits in proportion to them would be about one for each row.
-
-        Asked of dense rows, where a scan costs half of an epoch; of sparse ones a fifth, and even residuals do not stay so.
-        """
-        if not self.problem.is_dense:
-            return False
+        """Whether the residuals are so even that visits in proportion to them would be about one for each row."""
         if self.alike is None and self.residuals is not None:
             total, squares = float(self.residuals.sum()), float(np.einsum("i,i->", self.residuals, self.residuals))
             self.alike = total * total > _ALIKE * self.problem.n * squares
@@ -426,8 +421,9 @@ class Auto(Solver):
         problem = self.problem
         if not isinstance(self.active, ExactSteps) or not self._truncated_steps_are_cheap():
             return False
-        if isinstance(self.active, Permutations) and not isinstance(problem.loss, Logistic):
-            return False  # with flat parts, adaptive visits may be all that is needed
+        has_flat_parts = not isinstance(problem.loss, Logistic)
+        if has_flat_parts and isinstance(self.active, Permutations) and not self._rows_matter_alike():
+            return False  # adaptive visits may be all that is needed
         cost = self._cost_in_all(left, passes, gap)
         return not self._by_conjugate_gradients and Trial.is_cheap(problem, cost, self._spent_on_trial)
 

@@ -19,7 +19,7 @@ from .base import RandomNumbers
 from .exact_steps import ExactSteps, run_length
 from .visits import visit_rows
 
-# Entries that are visited in about twice the time that the interpreter takes for an epoch; a visit itself, in entries.
+# Entries that one call may visit, about a quarter of a millisecond's worth; a visit counts as so many besides its own.
 _AT_ONCE, _ENTRIES_PER_ROW = 1 << 18, 10
 
 
@@ -115,7 +115,7 @@ class Permutations(ProxSdca):
 def _epochs(
     data: Any, inverse_smoothness: float, orders: Any, enough: float, fit_intercept: bool, b: float, point: Any
 ) -> tuple[int, float, float, float]:
-    """Make epochs until one gains no more than n times `enough`; return how many, b, Σ |c| ‖x_i‖, and the last one's gain.
+    """Make epochs until n times D's gain in one is at most `enough`; return how many, b, Σ |c| ‖x_i‖, and the last such gain.
 
     After each but the last b makes the step that `Solver.end_epoch` makes.
     """

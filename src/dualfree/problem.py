@@ -365,12 +365,12 @@ def _two_classes(labels: Array) -> tuple[Array, Array | None]:
 def loss_sum(loss: Any, z: Any, b: float, y: Any, s: Any) -> float:
     """Return Σ s_i φ(z_i + b; y_i)."""
     wide_vectors()
-    values, scratch = np.empty(AT_A_TIME), np.empty((3, AT_A_TIME))
+    values = np.empty(AT_A_TIME)
     total = 0.0
     for first in range(0, z.size, AT_A_TIME):
         size = min(AT_A_TIME, z.size - first)
         part = slice(first, first + size)
-        loss_values(loss, z[part], b, y[part], values[:size], scratch)
+        loss_values(loss, z[part], b, y[part], values[:size])
         total += _weighted_sum(s[part], values, z[part])
     return total
 

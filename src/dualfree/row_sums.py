@@ -26,7 +26,7 @@ EPS = 2.0**-52
 EVALUATION = 32.0 * EPS  # what evaluating a closed form may cost, relative and as a shift of z
 
 # Rows are certified so many at a time, on vector registers; what is kept of each: six numbers and scratch for the loss.
-TERMS_AT_A_TIME, TERMS = 128, 11
+TERMS_AT_A_TIME, TERMS = 128, 12
 _SIZE_BITS = np.int64(2**63 - 1)  # all but the sign
 
 

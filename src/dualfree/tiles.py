@@ -2,6 +2,8 @@
 
 A row of nine numbers fills one vector register and a bit. The lines of a tile, one a column, are long: what is done with all
 rows alike (sums, sums of outer products) runs along them on full registers. To transpose costs little more than to read.
+
+No function here takes a line out of a tile: each line taken would be counted, which costs as much as a hundred products.
 """
 
 from __future__ import annotations
@@ -11,20 +13,27 @@ from typing import Any
 import numpy as np
 
 from ._jit import device
-from .vector_math import dot
+from .transposition import AT_ONCE, may_be_read_beyond, transpose_eight
+from .vector_math import wide_vectors
 
 # Bytes: a tile that is small in any case stays in the first-level cache. Otherwise long lines are worth more (sums along short
 # ones have too many ends), up to what the second level holds.
-_NEAR_BYTES, _FAR_BYTES = 3 << 13, 3 << 16
-_LANES = 8  # numbers in the widest register
+_NEAR_BYTES, _FAR_BYTES = 3 << 13, 3 << 17
+_LANES = 8  # numbers in the widest register, and in a cache line
 _LONG, _MOST = 384, 1024  # rows
 
 
 @device
 def empty_tile(d: int) -> Any:
-    """Return room for a tile. Its lines are a bit longer than needed: a power of two apart they would share cache sets."""
+    """Return room for a tile. Its lines are a bit longer than needed: a power of two apart they would share cache sets.
+
+    Each begins where a cache line does: a vector across the end of one would be two loads.
+    """
     rows = min(max(_NEAR_BYTES // (8 * d), min(_LONG, _FAR_BYTES // (8 * d))), _MOST)
-    return np.empty((d, max(rows // _LANES, 2) * _LANES + _LANES))
+    length = max(rows // _LANES, 2) * _LANES + _LANES
+    room = np.empty(d * length + _LANES)
+    first = -(room.ctypes.data // 8) % _LANES
+    return room[first : first + d * length].reshape(d, length)
 
 
 @device
@@ -36,93 +45,168 @@ def rows_of(tile: Any) -> int:
 @device
 def fill_tile(X: Any, first: int, last: int, tile: Any) -> None:
     """Put some rows of X into a tile, in double precision."""
-    for i in range(first, last):
+    i = first
+    while i + AT_ONCE <= last and may_be_read_beyond(X, i + AT_ONCE - 1):
+        transpose_eight(X, (i, i + 1, i + 2, i + 3, i + 4, i + 5, i + 6, i + 7), tile, i - first)
+        i += AT_ONCE
+    while i < last:
         for j in range(X.shape[1]):
             tile[j, i - first] = X[i, j]
+        i += 1
 
 
 @device
 def fill_tile_with(X: Any, chosen: Any, tile: Any) -> None:
-    """The same of rows that are not next to each other."""
-    for k in range(chosen.size):
+    """The same of rows that are not next to each other, in their order."""
+    k = 0
+    while k + AT_ONCE <= chosen.size and may_be_read_beyond(X, np.int64(chosen[k + AT_ONCE - 1])):
+        c = chosen[k : k + AT_ONCE]
+        transpose_eight(X, (c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]), tile, k)
+        k += AT_ONCE
+    while k < chosen.size:
         for j in range(X.shape[1]):
             tile[j, k] = X[chosen[k], j]
+        k += 1
 
 
 @device
 def scale_tile(tile: Any, factors: Any) -> None:
     """x_i *= factor_i."""
+    wide_vectors()
     for j in range(tile.shape[0]):
-        line = tile[j]
         for i in range(factors.size):
-            line[i] *= factors[i]
+            tile[j, i] *= factors[i]
 
 
-@device
+@device(reassociate=True)
 def add_tile(tile: Any, factors: Any, out: Any) -> None:
     """out += Σ factor_i x_i."""
+    wide_vectors()
     for j in range(tile.shape[0]):
-        out[j] += dot(tile[j], factors, factors.size)
+        total = 0.0
+        for i in range(factors.size):
+            total += tile[j, i] * factors[i]
+        out[j] += total
 
 
 @device
 def add_tile_products(tile: Any, count: int, out: Any) -> None:
     """out += Σ x_i x_iᵀ over the first rows of a tile, the upper triangle.
 
-    Two lines with four others at a time: eight products for six numbers that are loaded.
+    Four lines with four others at a time: sixteen products for eight numbers that are loaded.
     """
     d = tile.shape[0]
     j = 0
-    while j + 2 <= d:
-        a, b = tile[j], tile[j + 1]
+    while j + 4 <= d:
         k = j
         while k + 4 <= d:
-            ap, aq, ar, as_, bp, bq, br, bs = _two_by_four(a, b, tile[k], tile[k + 1], tile[k + 2], tile[k + 3], count)
-            out[j, k] += ap
-            out[j, k + 1] += aq
-            out[j, k + 2] += ar
-            out[j, k + 3] += as_
-            out[j + 1, k] += bp
-            out[j + 1, k + 1] += bq
-            out[j + 1, k + 2] += br
-            out[j + 1, k + 3] += bs
+            _four_by_four(tile, j, k, count, out)
             k += 4
         if k + 2 <= d:
-            ap, aq, bp, bq = _two_by_two(a, b, tile[k], tile[k + 1], count)
-            out[j, k] += ap
-            out[j, k + 1] += aq
-            out[j + 1, k] += bp
-            out[j + 1, k + 1] += bq
+            _four_by_two(tile, j, k, count, out)
             k += 2
         if k < d:
-            out[j, k] += dot(a, tile[k], count)
-            out[j + 1, k] += dot(b, tile[k], count)
-        j += 2
-    if j < d:
-        out[j, j] += dot(tile[j], tile[j], count)
+            _four_by_one(tile, j, k, count, out)
+        j += 4
+    if j + 3 == d:
+        _last_three(tile, j, count, out)
+    elif j + 2 == d:
+        _last_two(tile, j, count, out)
+    elif j < d:
+        _last_one(tile, j, count, out)
 
 
 @device(reassociate=True)
-def _two_by_two(a: Any, b: Any, p: Any, q: Any, count: int) -> tuple[float, ...]:
-    ap = aq = bp = bq = 0.0
+def _four_by_four(tile: Any, j: int, k: int, count: int, out: Any) -> None:
+    """Add the products of four lines from j on with four from k on."""
+    wide_vectors()
+    ap = aq = ar = as_ = bp = bq = br = bs = cp = cq = cr = cs = dp = dq = dr = ds = 0.0
     for i in range(count):
-        ap += a[i] * p[i]
-        aq += a[i] * q[i]
-        bp += b[i] * p[i]
-        bq += b[i] * q[i]
-    return ap, aq, bp, bq
+        a, b, c, d = tile[j, i], tile[j + 1, i], tile[j + 2, i], tile[j + 3, i]
+        p, q, r, s = tile[k, i], tile[k + 1, i], tile[k + 2, i], tile[k + 3, i]
+        ap, aq, ar, as_ = ap + a * p, aq + a * q, ar + a * r, as_ + a * s
+        bp, bq, br, bs = bp + b * p, bq + b * q, br + b * r, bs + b * s
+        cp, cq, cr, cs = cp + c * p, cq + c * q, cr + c * r, cs + c * s
+        dp, dq, dr, ds = dp + d * p, dq + d * q, dr + d * r, ds + d * s
+    _add_four(out, j, k, ap, aq, ar, as_)
+    _add_four(out, j + 1, k, bp, bq, br, bs)
+    _add_four(out, j + 2, k, cp, cq, cr, cs)
+    _add_four(out, j + 3, k, dp, dq, dr, ds)
+
+
+@device(inline=True)
+def _add_four(out: Any, j: int, k: int, p: float, q: float, r: float, s: float) -> None:
+    out[j, k] += p
+    out[j, k + 1] += q
+    out[j, k + 2] += r
+    out[j, k + 3] += s
 
 
 @device(reassociate=True)
-def _two_by_four(a: Any, b: Any, p: Any, q: Any, r: Any, s: Any, count: int) -> tuple[float, ...]:
-    ap = aq = ar = as_ = bp = bq = br = bs = 0.0
+def _four_by_two(tile: Any, j: int, k: int, count: int, out: Any) -> None:
+    wide_vectors()
+    ap = aq = bp = bq = cp = cq = dp = dq = 0.0
     for i in range(count):
-        ap += a[i] * p[i]
-        aq += a[i] * q[i]
-        ar += a[i] * r[i]
-        as_ += a[i] * s[i]
-        bp += b[i] * p[i]
-        bq += b[i] * q[i]
-        br += b[i] * r[i]
-        bs += b[i] * s[i]
-    return ap, aq, ar, as_, bp, bq, br, bs
+        a, b, c, d = tile[j, i], tile[j + 1, i], tile[j + 2, i], tile[j + 3, i]
+        p, q = tile[k, i], tile[k + 1, i]
+        ap, aq, bp, bq = ap + a * p, aq + a * q, bp + b * p, bq + b * q
+        cp, cq, dp, dq = cp + c * p, cq + c * q, dp + d * p, dq + d * q
+    _add_down(out, j, k, ap, bp, cp, dp)
+    _add_down(out, j, k + 1, aq, bq, cq, dq)
+
+
+@device(reassociate=True)
+def _four_by_one(tile: Any, j: int, k: int, count: int, out: Any) -> None:
+    wide_vectors()
+    a = b = c = d = 0.0
+    for i in range(count):
+        p = tile[k, i]
+        a, b = a + tile[j, i] * p, b + tile[j + 1, i] * p
+        c, d = c + tile[j + 2, i] * p, d + tile[j + 3, i] * p
+    _add_down(out, j, k, a, b, c, d)
+
+
+@device(inline=True)
+def _add_down(out: Any, j: int, k: int, a: float, b: float, c: float, d: float) -> None:
+    out[j, k] += a
+    out[j + 1, k] += b
+    out[j + 2, k] += c
+    out[j + 3, k] += d
+
+
+@device(reassociate=True)
+def _last_three(tile: Any, j: int, count: int, out: Any) -> None:
+    """Add the products of the last three lines with one another."""
+    wide_vectors()
+    pp = pq = pr = qq = qr = rr = 0.0
+    for i in range(count):
+        p, q, r = tile[j, i], tile[j + 1, i], tile[j + 2, i]
+        pp, pq, pr = pp + p * p, pq + p * q, pr + p * r
+        qq, qr, rr = qq + q * q, qr + q * r, rr + r * r
+    out[j, j] += pp
+    out[j, j + 1] += pq
+    out[j, j + 2] += pr
+    out[j + 1, j + 1] += qq
+    out[j + 1, j + 2] += qr
+    out[j + 2, j + 2] += rr
+
+
+@device(reassociate=True)
+def _last_two(tile: Any, j: int, count: int, out: Any) -> None:
+    wide_vectors()
+    pp = pq = qq = 0.0
+    for i in range(count):
+        p, q = tile[j, i], tile[j + 1, i]
+        pp, pq, qq = pp + p * p, pq + p * q, qq + q * q
+    out[j, j] += pp
+    out[j, j + 1] += pq
+    out[j + 1, j + 1] += qq
+
+
+@device(reassociate=True)
+def _last_one(tile: Any, j: int, count: int, out: Any) -> None:
+    wide_vectors()
+    pp = 0.0
+    for i in range(count):
+        pp += tile[j, i] * tile[j, i]
+    out[j, j] += pp

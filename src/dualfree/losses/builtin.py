@@ -343,10 +343,10 @@ def terms_into(
 
 
 @device
-def values_into(loss_id: int, p: float, z: Any, b: float, y: Any, out: Any, scratch: Any) -> None:
+def values_into(loss_id: int, p: float, z: Any, b: float, y: Any, out: Any) -> None:
     """out_i = φ(z_i + b; y_i)."""
     if loss_id == LOGISTIC:
-        _logistic.values_into(z, b, y, out, scratch)
+        _logistic.values_into(z, b, y, out)
     elif loss_id == SQUARED:
         for i in range(z.size):
             out[i] = _squared.value(z[i] + b, y[i])

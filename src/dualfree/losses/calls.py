@@ -67,8 +67,8 @@ def loss_terms_into(
     raise NotImplementedError("compiled code only")
 
 
-def loss_values(loss: Any, z: Any, b: float, y: Any, out: Any, scratch: Any) -> None:
-    """out_i = φ(z_i + b; y_i) for all rows; `scratch` has three rows of as many."""
+def loss_values(loss: Any, z: Any, b: float, y: Any, out: Any) -> None:
+    """out_i = φ(z_i + b; y_i) for all rows."""
     raise NotImplementedError("compiled code only")
 
 
@@ -237,15 +237,15 @@ def _terms_into(
 
 
 @overload(loss_values, strict=False, jit_options=_OPTIONS)
-def _values(loss: Any, z: Any, b: Any, y: Any, out: Any, scratch: Any) -> Any:
+def _values(loss: Any, z: Any, b: Any, y: Any, out: Any) -> Any:
     if _user(loss) is None:
 
-        def builtin_values(loss: Any, z: Any, b: Any, y: Any, out: Any, scratch: Any) -> Any:
-            builtin.values_into(loss[0], loss[1], z, b, y, out, scratch)
+        def builtin_values(loss: Any, z: Any, b: Any, y: Any, out: Any) -> Any:
+            builtin.values_into(loss[0], loss[1], z, b, y, out)
 
         return builtin_values
 
-    def user_values(loss: Any, z: Any, b: Any, y: Any, out: Any, scratch: Any) -> Any:
+    def user_values(loss: Any, z: Any, b: Any, y: Any, out: Any) -> Any:
         for i in range(z.size):
             out[i] = loss_value(loss, z[i] + b, y[i])
 

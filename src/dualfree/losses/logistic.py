@@ -10,13 +10,14 @@ import math
 from typing import Any
 
 from .._jit import device
-from ..vector_math import artanh_tail, vector_exp, vector_log
+from ..vector_math import artanh_tail, vector_exp, vector_log, wide_vectors
 
 _STEPS = 200
 _SERIES = (0.0, 0.0, *(1.0 / (k * (k - 1)) for k in range(2, 11)))
 _SHORT = 1e-5  # the cubic remainder of such a step is below 1e-15
 _NEAR = 0.5
 _FAR = 0.1715  # of |b − p|/(b + p)
+_ROOT2, _LOG2 = math.sqrt(2.0), math.log(2.0)
 
 
 @device
@@ -177,10 +178,10 @@ def terms(z: float, y: float, a: float) -> tuple[float, float, float]:
 def _near_part(b: float, p: float) -> float:
     """p ((1 + t) log(1 + t) − t) with t = (b − p)/p, where |f| < 0.172, f = t/(2 + t) = (b − p)/(b + p).
 
-    log(1 + t) = 2 artanh(f), and the difference is 2 p f² (1 + f (1 + f) B(f²))/(1 − f): nothing cancels.
+    log(1 + t) = 2 artanh(f), and the difference is (b − p) f (1 + f (1 + f) B(f²)): nothing cancels, and one division will do.
     """
     f = (b - p) / (b + p)
-    return 2.0 * p * f * f * (1.0 + f * (1.0 + f) * artanh_tail(min(f * f, 0.03))) / (1.0 - min(f, 0.2))
+    return (b - p) * f * (1.0 + f * (1.0 + f) * artanh_tail(min(f * f, 0.03)))
 
 
 @device(contract=True)
@@ -192,14 +193,13 @@ def _far_part(b: float, p: float) -> float:
 @device(contract=True)
 def _add_part(b: Any, p: Any, near: Any, far: Any, out: Any) -> None:
     """Add one part of the divergence for some rows, most often all near: then no logarithm is needed."""
+    wide_vectors()
     for k in range(out.size):
         near[k] = _near_part(b[k], p[k])
+    number_far = 0
     for k in range(out.size):
-        far[k] = abs(b[k] - p[k]) - _FAR * (b[k] + p[k])
-    farthest = -1.0
-    for k in range(out.size):
-        farthest = max(farthest, far[k])
-    if farthest >= 0.0:
+        number_far += abs(b[k] - p[k]) >= _FAR * (b[k] + p[k])
+    if number_far > 0:
         for k in range(out.size):
             far[k] = _far_part(b[k], p[k])
         for k in range(out.size):
@@ -209,50 +209,60 @@ def _add_part(b: Any, p: Any, near: Any, far: Any, out: Any) -> None:
 
 
 @device(contract=True)
-def _values_from(e: Any, z: Any, shift: float, y: Any, near: Any, far: Any, value: Any) -> None:
-    """φ = max(0, −m) + log(1 + e) with e = exp(−|m|), m = y (z + shift)."""
-    for k in range(z.size):
-        f = min(e[k], 0.42) / (2.0 + min(e[k], 0.42))
-        near[k] = 2.0 * f * (1.0 + f * f * artanh_tail(f * f))
-    for k in range(z.size):
-        far[k] = vector_log(1.0 + e[k])
-    for k in range(z.size):
-        value[k] = max(0.0, -y[k] * (z[k] + shift)) + (near[k] if e[k] < 0.4 else far[k])
+def _log_one_plus(e: float) -> float:
+    """log(1 + e) for 0 ≤ e ≤ 1, as `vector_log` does: 2 artanh(e/(2 + e)) or, where that is far from 0, log 2 plus the same of
+    (e − 1)/2; either way of one quotient."""
+    far = e > _ROOT2 - 1.0
+    f = (e - 1.0 if far else e) / (e + 3.0 if far else e + 2.0)
+    return 2.0 * f * (1.0 + f * f * artanh_tail(f * f)) + (_LOG2 if far else 0.0)
 
 
 @device(contract=True)
-def values_into(z: Any, shift: float, y: Any, value: Any, scratch: Any) -> None:
-    """φ(z + shift; y) for some rows, on vector registers; `scratch` has three rows."""
-    e = scratch[0]
+def values_into(z: Any, shift: float, y: Any, value: Any) -> None:
+    """φ(z + shift; y) for some rows, on vector registers: max(0, −m) + log(1 + e) with e = exp(−|m|)."""
+    wide_vectors()
     for k in range(z.size):
-        e[k] = vector_exp(-abs(z[k] + shift))
-    _values_from(e, z, shift, y, scratch[1], scratch[2], value)
+        value[k] = vector_exp(-abs(z[k] + shift))
+    for k in range(z.size):
+        value[k] = max(0.0, -y[k] * (z[k] + shift)) + _log_one_plus(value[k])
 
 
 @device(contract=True)
 def terms_into(z: Any, shift: float, y: Any, a: Any, value: Any, slope: Any, divergence: Any, scratch: Any) -> None:
-    """`terms` for up to 128 rows, z + shift being the margins; `scratch` has five rows.
+    """`terms` for up to 128 rows, z + shift being the margins; `scratch` has six rows.
 
     One short loop after another, none with a branch around more than a number or two: each runs on vector registers.
     """
-    e, smaller, kept, near, far = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4]
+    wide_vectors()
+    e, smaller, larger, kept, near, far = scratch[0], scratch[1], scratch[2], scratch[3], scratch[4], scratch[5]
     for k in range(z.size):
         e[k] = vector_exp(-abs(z[k] + shift))
     for k in range(z.size):
-        smaller[k] = e[k] / (1.0 + e[k])  # σ(−|m|)
+        larger[k] = 1.0 / (1.0 + e[k])
+        smaller[k] = e[k] * larger[k]  # σ(−|m|)
         positive = y[k] * (z[k] + shift) >= 0.0
         kept[k] = a[k] * y[k] if positive else 1.0 - a[k] * y[k]
-        slope[k] = -y[k] * (smaller[k] if positive else 1.0 / (1.0 + e[k]))
-    _values_from(e, z, shift, y, near, far, value)
+        slope[k] = -y[k] * (smaller[k] if positive else larger[k])
     for k in range(z.size):
+        value[k] = max(0.0, -y[k] * (z[k] + shift)) + _log_one_plus(e[k])
         divergence[k] = 0.0
     _add_part(kept, smaller, near, far, divergence)
     for k in range(z.size):
-        kept[k], smaller[k] = 1.0 - kept[k], 1.0 / (1.0 + e[k])
-    _add_part(kept, smaller, near, far, divergence)
+        kept[k] = 1.0 - kept[k]
+    _add_part(kept, larger, near, far, divergence)
+    unusual = 0
     for k in range(z.size):
-        if not 0.0 <= a[k] * y[k] <= 1.0 or e[k] < 1e-290:  # outside the domain, or in the far tails
-            value[k], slope[k], divergence[k] = terms(z[k] + shift, y[k], a[k])
+        unusual += _is_unusual(a[k] * y[k], e[k])
+    if unusual > 0:
+        for k in range(z.size):
+            if _is_unusual(a[k] * y[k], e[k]):
+                value[k], slope[k], divergence[k] = terms(z[k] + shift, y[k], a[k])
+
+
+@device
+def _is_unusual(b: float, e: float) -> int:
+    """Whether b is outside the domain, or e in the far tails."""
+    return int(b < 0.0) | int(b > 1.0) | int(e < 1e-290)
 
 
 @device

@@ -35,7 +35,7 @@ def by_definition(problem: df.Problem, z: np.ndarray, b: float) -> tuple[np.ndar
 def test_derivatives(
     loss: str, form: str, fit_intercept: bool, weights: str, narrow: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hessian, "_NARROW", narrow)
+    monkeypatch.setattr(hessian, "FEW_COLUMNS", narrow)
     monkeypatch.setattr(hessian, "_BLOCK_BYTES", 8 * 6 * 100)  # several blocks
     problem = make_problem(loss, n=900, d=6, weights=weights, form=form, fit_intercept=fit_intercept)
     z, b = np.random.default_rng(3).normal(size=problem.n), 0.3 if fit_intercept else 0.0

@@ -16,6 +16,8 @@ from ._jit import device
 from .transposition import AT_ONCE, may_be_read_beyond, transpose_eight
 from .vector_math import wide_vectors
 
+# Up to so many columns are few: more pay for a symmetric product by BLAS.
+FEW_COLUMNS = 160
 # Bytes: a tile that is small in any case stays in the first-level cache. Otherwise long lines are worth more (sums along short
 # ones have too many ends), up to what the second level holds.
 _NEAR_BYTES, _FAR_BYTES = 3 << 13, 3 << 17
@@ -67,6 +69,22 @@ def fill_tile_with(X: Any, chosen: Any, tile: Any) -> None:
         for j in range(X.shape[1]):
             tile[j, k] = X[chosen[k], j]
         k += 1
+
+
+@device(contract=True)
+def multiply_tile(tile: Any, w: Any, out: Any) -> None:
+    """out_i = x_i · w."""
+    wide_vectors()
+    out[:] = 0.0
+    d = tile.shape[0]
+    whole = d // 4 * 4
+    for j in range(0, whole, 4):
+        a, b, c, e = w[j], w[j + 1], w[j + 2], w[j + 3]
+        for i in range(out.size):
+            out[i] += (a * tile[j, i] + b * tile[j + 1, i]) + (c * tile[j + 2, i] + e * tile[j + 3, i])
+    for j in range(whole, d):
+        for i in range(out.size):
+            out[i] += w[j] * tile[j, i]
 
 
 @device

@@ -20,18 +20,16 @@ from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem
 from ..rows import Kind
 from ..team import Team, own_part, own_rows
-from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, fill_tile_with, rows_of, scale_tile
+from ..tiles import FEW_COLUMNS, add_tile, add_tile_products, empty_tile, fill_tile, fill_tile_with, rows_of, scale_tile
 from ..vector_math import AT_A_TIME, wide_vectors
 from .symmetric_product import add_square, dsyrk_address
 
 # The Hessian may take this many bytes: d up to 2047; of dense rows, no more than they would take in float64: d up to 5792.
 _HESSIAN_BYTES, _DENSE_HESSIAN_BYTES = 1 << 25, 1 << 28
 _BLOCK_BYTES = 1 << 18
-# Up to so many columns, dense rows are summed up in tiles; more columns pay for a symmetric product by BLAS.
-_NARROW = 100
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
 _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
-_PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.035, 0.5  # the same where there are few columns
+_PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.022, 0.6  # the same where there are few columns
 _LEAST_CURVATURE = 1e-12  # of the intercept, where no row is on a curved part of the loss
 _CURVED_SHARE = 0.4  # of the rows, with losses that have flat or straight parts
 _FEWER_CURVED = 0.2  # the same of sparse rows with values in a product, which come late in a run: most are texts
@@ -101,7 +99,7 @@ def by_blas(problem: Problem) -> bool:
 
 
 def is_narrow(problem: Problem) -> bool:
-    return problem.is_dense and problem.d <= _NARROW
+    return problem.is_dense and problem.d <= FEW_COLUMNS
 
 
 # --- forming it -------------------------------------------------------------------------------------------------------

@@ -4,26 +4,30 @@ P is quadratic, so one run of the method, never restarted, minimises it. It is p
 each step costs a pass over the rows in their order, about half of a coordinate epoch. The method's own residual
 is −∇P, so the gradient bound ‖∇P‖²/(2λ) is known at every step without a certificate: it says when one is due.
 
-One epoch is a few steps.
+One epoch is a few steps. Where they are short, they are made in one call: the interpreter would take as long as they do.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from .. import least_squares
 from .._checks import Array
+from .._jit import kernel
 from ..losses import Squared
 from ..problem import Problem
+from ..vector_math import dot
 from .base import Solver
 from .exactness import gap_within_digits
-from .hessian import add_rows, hessian_diagonal, hessian_product
+from .hessian import add_rows, hessian_diagonal, hessian_product, part_of_product
 from .line_search import TINY
 from .linear_cg import LinearCg
 
-_STEPS_PER_EPOCH = 4
+STEPS_PER_EPOCH = 4
+SHORT = 1 << 18  # entries of the rows, up to which an epoch is one call
 
 
 class ConjugateGradients(Solver):
@@ -58,6 +62,8 @@ class ConjugateGradients(Solver):
         residual /= problem.n
         residual[:d] -= problem.lam * self.w
         self.solution = LinearCg(self.point, residual, lambda vector: vector / diagonal)
+        self.diagonal = diagonal
+        self.in_one_call = self.team.size == 1 and problem.nnz <= SHORT and problem.sample_weight.any()
         self.rows_touched += 3 * problem.n
         self._estimate()
         self.made = self.steps = 0
@@ -82,20 +88,36 @@ class ConjugateGradients(Solver):
     @property
     def visits_per_call(self) -> int:
         """A quarter of an epoch is one step."""
-        return -(-self.problem.n // _STEPS_PER_EPOCH)
+        return self.problem.n if self.in_one_call else -(-self.problem.n // STEPS_PER_EPOCH)
 
     def begin_epoch(self) -> None:
         """Make one step at least."""
         self.steps = 0
 
     def visit(self, count: int) -> None:
-        """Make one step, where that is still worth its price."""
-        if not self.solution.energy > 0.0 or (self.steps > 0 and self.gap_estimate <= self.target):
+        """Make one step, or those of an epoch, where that is still worth its price."""
+        problem, solution = self.problem, self.solution
+        if not solution.energy > 0.0 or (self.steps > 0 and self.gap_estimate <= self.target):
             return
-        self.steps += 1
-        self.made += 1
-        self.solution.step(lambda vector: hessian_product(self.team, self.problem.sample_weight, vector))
-        self.rows_touched += self.problem.n
+        if self.in_one_call:
+            vectors = solution.point, solution.residual, solution.search
+            made, solution.energy = _steps(
+                problem.rows,
+                problem.sample_weight,
+                problem.lam,
+                self.diagonal,
+                problem.d,
+                *vectors,
+                solution.energy,
+                self.target,
+                STEPS_PER_EPOCH,
+            )
+        else:
+            made = 1
+            solution.step(lambda vector: hessian_product(self.team, problem.sample_weight, vector))
+        self.steps += made
+        self.made += made
+        self.rows_touched += made * problem.n
         self._estimate()
 
     def steps_left(self) -> float:
@@ -111,3 +133,43 @@ class ConjugateGradients(Solver):
         """Return (α, w, b)."""
         self._set_dual()
         return self.alpha, self.w, None
+
+
+@kernel
+def _steps(
+    rows: Any,
+    weights: Any,
+    lam: float,
+    diagonal: Any,
+    d: int,
+    point: Any,
+    residual: Any,
+    search: Any,
+    energy: float,
+    target: float,
+    most: int,
+) -> tuple[int, float]:
+    """What `LinearCg.step` does, so often or until the gradient bound is `target`; return how many were made, and the energy."""
+    n, size = weights.size, point.size
+    all_rows, products = np.array([0, n]), np.empty((1, size))
+    product = products[0]
+    made = 0
+    while made < most and energy > 0.0:
+        made += 1
+        part_of_product(0, all_rows, rows, weights, search, size > d, n, products)
+        for j in range(d):
+            product[j] += lam * search[j]
+        bend = dot(search, product, size)
+        if not bend > 0.0:  # underflow: nothing is left to gain
+            return made, 0.0
+        length, before = energy / bend, energy
+        for j in range(size):
+            point[j] += length * search[j]
+            residual[j] -= length * product[j]
+            product[j] = residual[j] / diagonal[j]
+        energy = dot(residual, product, size)
+        for j in range(size):
+            search[j] = product[j] + energy / before * search[j]
+        if dot(residual, residual, d) <= 2.0 * lam * target:
+            break
+    return made, energy

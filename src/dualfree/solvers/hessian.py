@@ -184,7 +184,7 @@ def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
     problem = team.problem
     product = np.empty(vector.size)
     totals, _ = team.totals(product, product)
-    team.run(_product, problem.rows, curvatures, vector, problem.fit_intercept, problem.n, totals)
+    team.run(part_of_product, problem.rows, curvatures, vector, problem.fit_intercept, problem.n, totals)
     team.add_up(totals, product)
     product[: problem.d] += problem.lam * vector[: problem.d]
     if problem.fit_intercept and not curvatures.any():
@@ -483,7 +483,7 @@ def pairs(own: int, cuts: Any, rows: Any, curvatures: Any, d: int, totals: Any) 
 
 
 @kernel
-def _product(
+def part_of_product(
     own: int, cuts: Any, rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, totals: Any
 ) -> None:
     """A thread's total = (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""

@@ -25,8 +25,9 @@ from .._jit import kernel
 from ..losses import Squared
 from ..problem import Problem
 from ..team import own_part, own_rows
+from ..vector_math import dot
 from .base import Solver
-from .conjugate_gradients import ConjugateGradients
+from .conjugate_gradients import SHORT, STEPS_PER_EPOCH, ConjugateGradients
 from .linear_cg import LinearCg
 
 _ABOUT = 0.01  # how far w(α) may be from weights given, to be taken for them
@@ -80,6 +81,7 @@ class RowSpaceCg(ConjugateGradients):
         with np.errstate(over="ignore", invalid="ignore"):
             self.solution = LinearCg(self.w, residual, lambda vector: vector)
             self._estimate()
+        self.in_one_call = self.team.size == 1 and problem.nnz <= SHORT
         self.rows_touched += 2 * problem.n
 
     def has_failed(self, gap: float) -> bool:
@@ -112,8 +114,11 @@ class RowSpaceCg(ConjugateGradients):
         self.gap_estimate, self.dual_is_behind = min(gap, by_gradient), by_gradient < gap
 
     def visit(self, count: int) -> None:
-        """Make one step, where that is still worth its price."""
+        """Make one step, or those of an epoch, where that is still worth its price."""
         if not self.solution.energy > 0.0 or (self.steps > 0 and self.gap_estimate <= self.target):
+            return
+        if self.in_one_call:
+            self._make_steps()
             return
         self.steps += 1
         problem, solution = self.problem, self.solution
@@ -125,6 +130,27 @@ class RowSpaceCg(ConjugateGradients):
             self._estimate()
         self.estimates.append(self.gap_estimate)
         self.rows_touched += problem.n
+
+    def _make_steps(self) -> None:
+        """Make the steps of an epoch in one call."""
+        problem, solution = self.problem, self.solution
+        estimates = np.empty(STEPS_PER_EPOCH)
+        made, solution.energy, self.intercept, self.dual_is_behind = _steps(
+            problem.rows,
+            problem.sample_weight,
+            problem.lam,
+            np.empty(0) if self.column_sums is None else self.column_sums,
+            (solution.point, solution.residual, solution.search),
+            (self.along, self.errors, self.alpha, self.coefficients),
+            solution.energy,
+            self.intercept,
+            self.target,
+            estimates,
+        )
+        self.estimates += estimates[:made].tolist()
+        self.gap_estimate = self.estimates[-1]
+        self.steps += made
+        self.rows_touched += made * problem.n
 
     def _product(self, vector: Array) -> Array:
         """Return the Hessian times a vector, b being at its best; X·vector is kept."""
@@ -183,3 +209,60 @@ def _fenchel_young(errors: Any, alpha: Any, s: Any) -> float:
             left = errors[i] - alpha[i]
             total += left * left / (2.0 * s[i])
     return total
+
+
+@kernel
+def _steps(
+    rows: Any,
+    s: Any,
+    lam: float,
+    column_sums: Any,
+    of_columns: Any,
+    of_rows: Any,
+    energy: float,
+    intercept: float,
+    target: float,
+    estimates: Any,
+) -> tuple[int, float, float, bool]:
+    """Make as many steps as there is room for estimates, or until one is no more than `target`.
+
+    Return how many were made, the energy, the intercept, and whether α is behind.
+    """
+    point, residual, search = of_columns
+    along, errors, alpha, coefficients = of_rows
+    n, d = s.size, point.size
+    all_rows, products = np.array([0, n]), np.empty((1, d))
+    product = products[0]
+    made, is_behind = 0, False
+    while made < estimates.size and energy > 0.0:
+        _times(0, all_rows, rows, s, search, along, products)
+        mean = 0.0
+        if column_sums.size > 0:
+            mean = dot(s, along, n) / s.sum()
+            for i in range(n):
+                along[i] -= mean
+            for j in range(d):
+                product[j] -= mean * column_sums[j]
+        for j in range(d):
+            product[j] = product[j] / n + lam * search[j]
+        bend, length, ratio = dot(search, product, d), 0.0, 0.0
+        if bend > 0.0:
+            length, before = energy / bend, energy
+            for j in range(d):
+                point[j] += length * search[j]
+                residual[j] -= length * product[j]
+            energy = dot(residual, residual, d)
+            ratio = energy / before
+            for j in range(d):
+                search[j] = residual[j] + ratio * search[j]
+        else:  # underflow: nothing is left to gain
+            energy = 0.0
+        intercept -= length * mean
+        _follow(along, length, ratio, lam, s, errors, alpha, coefficients)
+        gap, by_gradient = _fenchel_young(errors, alpha, s) / n, dot(residual, residual, d) / (2.0 * lam)
+        is_behind = by_gradient < gap
+        estimates[made] = min(gap, by_gradient)
+        made += 1
+        if estimates[made - 1] <= target:
+            break
+    return made, energy, intercept, is_behind

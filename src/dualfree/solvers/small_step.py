@@ -296,16 +296,64 @@ def _divide(matrix: Any, right: Any, out: Any) -> None:
 
 @device
 def _factorise(matrix: Any) -> bool:
-    """Replace the upper triangle by U with Uᵀ U equal to it; False where it is not positive definite."""
-    for j in range(matrix.shape[0]):
-        line = matrix[j]
-        if not line[j] > 0.0:
-            return False
-        root = np.sqrt(line[j])
-        for k in range(j, line.size):
-            line[k] /= root
-        for i in range(j + 1, line.size):
-            below, factor = matrix[i], line[i]
-            for k in range(i, line.size):
-                below[k] -= factor * line[k]
+    """Replace the upper triangle by U with Uᵀ U equal to it; False where it is not positive definite. The rest is scratch.
+
+    Four lines of U at a time are finished and taken away from all others, four of which share what is read of them.
+    """
+    size = matrix.shape[0]
+    for first in range(0, size, 4):
+        last = min(first + 4, size)
+        for j in range(first, last):
+            if not _finish_line(matrix, first, j):
+                return False
+        i = last
+        while i + 4 <= size:
+            _take_from_four(matrix, first, i)
+            i += 4
+        while i < size:
+            _take_from_one(matrix, first, i)
+            i += 1
     return True
+
+
+@device(contract=True)
+def _finish_line(matrix: Any, first: int, j: int) -> bool:
+    """Take the lines from `first` on away from line j, and scale it."""
+    wide_vectors()
+    size = matrix.shape[0]
+    for i in range(first, j):
+        factor = matrix[i, j]
+        for k in range(j, size):
+            matrix[j, k] -= factor * matrix[i, k]
+    if not matrix[j, j] > 0.0:
+        return False
+    scale = 1.0 / np.sqrt(matrix[j, j])
+    for k in range(j, size):
+        matrix[j, k] *= scale
+    return True
+
+
+@device(contract=True)
+def _take_from_one(matrix: Any, j: int, i: int) -> None:
+    """Take four lines of U, from j on, away from line i."""
+    wide_vectors()
+    a, b, c, d = matrix[j, i], matrix[j + 1, i], matrix[j + 2, i], matrix[j + 3, i]
+    for k in range(i, matrix.shape[0]):
+        p, q, r, s = matrix[j, k], matrix[j + 1, k], matrix[j + 2, k], matrix[j + 3, k]
+        matrix[i, k] -= (a * p + b * q) + (c * r + d * s)
+
+
+@device(contract=True)
+def _take_from_four(matrix: Any, j: int, i: int) -> None:
+    """The same of the four lines from i on, and of a few numbers below the diagonal, which nobody reads."""
+    wide_vectors()
+    a, b, c, d = matrix[j, i], matrix[j + 1, i], matrix[j + 2, i], matrix[j + 3, i]
+    e, f, g, h = matrix[j, i + 1], matrix[j + 1, i + 1], matrix[j + 2, i + 1], matrix[j + 3, i + 1]
+    t, u, v, w = matrix[j, i + 2], matrix[j + 1, i + 2], matrix[j + 2, i + 2], matrix[j + 3, i + 2]
+    l, m, n, o = matrix[j, i + 3], matrix[j + 1, i + 3], matrix[j + 2, i + 3], matrix[j + 3, i + 3]
+    for k in range(i, matrix.shape[0]):
+        p, q, r, s = matrix[j, k], matrix[j + 1, k], matrix[j + 2, k], matrix[j + 3, k]
+        matrix[i, k] -= (a * p + b * q) + (c * r + d * s)
+        matrix[i + 1, k] -= (e * p + f * q) + (g * r + h * s)
+        matrix[i + 2, k] -= (t * p + u * q) + (v * r + w * s)
+        matrix[i + 3, k] -= (l * p + m * q) + (n * r + o * s)

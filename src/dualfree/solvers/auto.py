@@ -208,7 +208,7 @@ class Auto(Solver):
         problem = self.problem
         if not problem.loss.convex:
             return Importance
-        direct = Newton.suits(problem) and Newton.direct(problem)
+        direct = self._newton_suits and self._hessian_fits
         if ConjugateGradients.suits(problem) and (problem.n > problem.d or problem.is_dense):
             if direct and hessian.in_products(problem) <= _DIRECT[problem.kind]:
                 return Newton
@@ -221,7 +221,7 @@ class Auto(Solver):
     def _look_at_sample(self) -> None:
         """Where neither Newton's method nor permutations are clearly cheaper, let two epochs on a part of the rows decide."""
         problem = self.problem
-        if not (Newton.suits(problem) and Newton.direct(problem)):
+        if not (self._newton_suits and self._hessian_fits):
             return
         size = look_size(problem)
         if not _CLEARLY[0] < self._newton_to_permutations < _CLEARLY[1]:
@@ -251,8 +251,8 @@ class Auto(Solver):
         if not isinstance(self.active, Permutations) or not isinstance(problem.loss, Logistic):
             return False
         q = float(problem.smoothness @ problem.row_norms_squared) / (problem.lam * problem.n**2)
-        slow = q * self._epoch_cost() > _SLOW * hessian.product_cost(problem)
-        return slow and problem.n > problem.d and self._truncated_steps_are_cheap()
+        slow = q * self._epoch_cost > _SLOW * hessian.product_cost(problem)
+        return slow and problem.n > problem.d and self._truncated_steps_are_cheap
 
     def _look_at_a_step(self) -> None:
         """Begin a truncated Newton step at zero; if its first products promise well, make it, and have such steps on trial."""
@@ -270,13 +270,13 @@ class Auto(Solver):
         newton.rows_touched, newton.refuses = 0.0, None
         self._go_on_with(newton)
         self.trial = Trial(newton, gap_within_digits(problem, self.target))
-        self.trial.begin(before, passes, _FORESEEN / _LITTLE_GAIN * self._epoch_cost(), problem.at_zero)
+        self.trial.begin(before, passes, _FORESEEN / _LITTLE_GAIN * self._epoch_cost, problem.at_zero)
 
     @cached_property
     def _newton_to_permutations(self) -> float:
         """What a few Newton steps cost (one for the squared loss), relative to a few epochs."""
         steps = 1 if isinstance(self.problem.loss, Squared) else _NEWTON_STEPS
-        return steps * self._newton_cost / (_FEW_EPOCHS * self._epoch_cost())
+        return steps * self._newton_cost / (_FEW_EPOCHS * self._epoch_cost)
 
     # --- which method next ------------------------------------------------------------------------------------------
 
@@ -351,7 +351,7 @@ class Auto(Solver):
         """
         if isinstance(self.problem.loss, Squared) or self._rows_matter_alike():
             return False
-        with_scan = 1.0 + self._scan_cost() / self._epoch_cost()
+        with_scan = 1.0 + self._scan_cost / self._epoch_cost
         return rate * with_scan < _FAST and (with_scan < _DEAR_SCAN or not self.guessed)
 
     def _rows_matter_alike(self) -> bool:
@@ -362,21 +362,20 @@ class Auto(Solver):
         return bool(self.alike)
 
     def _second_order(self) -> type[Solver]:
-        if InteriorPoint.suits(self.problem):
+        if self._has_interior_path:
             return InteriorPoint
         return self._kind_of_conjugate_gradients() if self._by_conjugate_gradients else Newton
 
     def _kind_of_conjugate_gradients(self) -> type[ConjugateGradients]:
         return RowSpaceCg if RowSpaceCg.suits(self.problem) else ConjugateGradients
 
-    @property
+    @cached_property
     def _by_conjugate_gradients(self) -> bool:
-        return ConjugateGradients.suits(self.problem) and not Newton.direct(self.problem)
+        return ConjugateGradients.suits(self.problem) and not self._hessian_fits
 
     def _all_digits_are_wanted(self, gap: float, target: float) -> bool:
         """Whether tol is 0 and Newton's method, the only one that gets there, can take over from a point that is near."""
-        problem = self.problem
-        return target <= 0.0 and Newton.suits(problem) and Newton.direct(problem) and gap < _NEAR * problem.at_zero
+        return target <= 0.0 and self._newton_suits and self._hessian_fits and gap < _NEAR * self.problem.at_zero
 
     def _is_far(self, gap: float) -> bool:
         return gap > _FAR * self.problem.at_zero
@@ -384,13 +383,13 @@ class Auto(Solver):
     def _second_order_is_cheaper(self, left: float, passes: float, gap: float) -> bool:
         """Whether the passes that are left would cost more than the steps of a second-order method."""
         problem, cost = self.problem, self._cost_of(left)
-        if InteriorPoint.suits(problem):
+        if self._has_interior_path:
             return cost > _INTERIOR_STEPS * self._newton_cost
-        if not Newton.suits(problem):
+        if not self._newton_suits:
             return False
         if self._by_conjugate_gradients:
             return left > _TOO_MANY_FOR_CG
-        if not Newton.direct(problem):
+        if not self._hessian_fits:
             return left > _TOO_MANY_PASSES and passes - self._spent_on_trial > _TOO_MANY_PASSES / 5
         steps = float(_NEWTON_STEPS if isinstance(problem.loss, Logistic) else _STEPS_TO_SETTLE)
         return cost > steps * self._gain(gap) * self._newton_cost
@@ -419,7 +418,7 @@ class Auto(Solver):
     def _truncated_steps_may_pay(self, left: float, passes: float, gap: float) -> bool:
         """Whether truncated Newton steps, whose number nobody can foretell, should have a trial."""
         problem = self.problem
-        if not isinstance(self.active, ExactSteps) or not self._truncated_steps_are_cheap():
+        if not isinstance(self.active, ExactSteps) or not self._truncated_steps_are_cheap:
             return False
         has_flat_parts = not isinstance(problem.loss, Logistic)
         if has_flat_parts and isinstance(self.active, Permutations) and not self._rows_matter_alike():
@@ -427,7 +426,7 @@ class Auto(Solver):
         cost = self._cost_in_all(left, passes, gap)
         return not self._by_conjugate_gradients and Trial.is_cheap(problem, cost, self._spent_on_trial)
 
-    @property
+    @cached_property
     def _number_of_steps_is_a_guess(self) -> bool:
         """Whether Newton's steps would be truncated because a factorisation is dear, and nobody knows how many there will be.
 
@@ -436,7 +435,7 @@ class Auto(Solver):
         problem = self.problem
         if isinstance(problem.loss, (Logistic, Squared)):
             return False
-        direct = Newton.suits(problem) and Newton.direct(problem)
+        direct = self._newton_suits and self._hessian_fits
         return direct and hessian.in_products(problem) > DEAR[problem.kind]
 
     @property
@@ -444,12 +443,13 @@ class Auto(Solver):
         """The same, while coordinate steps are made."""
         return isinstance(self.active, ExactSteps) and self._number_of_steps_is_a_guess
 
+    @cached_property
     def _truncated_steps_are_cheap(self) -> bool:
         """Whether the Hessian is too large to be formed, and a product with it costs less than an epoch."""
         problem = self.problem
-        if not Newton.suits(problem) or Newton.direct(problem):
+        if not self._newton_suits or self._hessian_fits:
             return False
-        return self._epoch_cost() >= _CHEAP[problem.is_dense] * hessian.product_cost(problem)
+        return self._epoch_cost >= _CHEAP[problem.is_dense] * hessian.product_cost(problem)
 
     def _try_truncated_steps(self, left: float, passes: float, gap: float) -> None:
         before, cost = self.active, self._cost_in_all(left, passes, gap)
@@ -478,8 +478,9 @@ class Auto(Solver):
 
     def _cost_of(self, passes: float) -> float:
         scans = self.active.part_of_scans if isinstance(self.active, Adaptive) else 0.0
-        return passes * ((1.0 - scans) * self._epoch_cost() + scans * self._scan_cost())
+        return passes * ((1.0 - scans) * self._epoch_cost + scans * self._scan_cost)
 
+    @cached_property
     def _epoch_cost(self) -> float:
         problem = self.problem
         per_row = PER_ROW + (_PER_EXPONENTIAL if isinstance(problem.loss, Logistic) else 0.0)
@@ -488,9 +489,24 @@ class Auto(Solver):
         entries = min(PER_ENTRY * problem.nnz, per_entry * problem.nnz + per_long_row * problem.n)
         return entries + per_row * problem.n + _PER_EPOCH
 
+    @cached_property
     def _scan_cost(self) -> float:
         per_entry = _PER_DENSE_ENTRY_IN_ORDER if self.problem.is_dense else PER_ENTRY_IN_ORDER
         return per_entry * self.problem.nnz + _PER_SCANNED_ROW * self.problem.n
+
+    # What does not change during a run; short epochs would take less time than to find it out after each.
+
+    @cached_property
+    def _newton_suits(self) -> bool:
+        return Newton.suits(self.problem)
+
+    @cached_property
+    def _hessian_fits(self) -> bool:
+        return Newton.direct(self.problem)
+
+    @cached_property
+    def _has_interior_path(self) -> bool:
+        return InteriorPoint.suits(self.problem)
 
     @cached_property
     def _newton_cost(self) -> float:

@@ -73,11 +73,15 @@ def test_agrees_with_the_normal_equations(form: str, fit_intercept: bool, weight
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("first", [0.0, 1e-3])
-def test_every_step_brings_its_dual_point(first: float, weights: bool, fit_intercept: bool) -> None:
+@pytest.mark.parametrize(("in_one_call", "calls"), [(False, 25), (True, 6)])
+def test_every_step_brings_its_dual_point(
+    in_one_call: bool, calls: int, first: float, weights: bool, fit_intercept: bool
+) -> None:
     problem = wide(weights=weights, fit_intercept=fit_intercept)
     solver = RowSpaceCg(problem, RandomSource(0))
     solver.start(first * problem.sample_weight, 0.0)
-    for _ in range(25):
+    solver.in_one_call = in_one_call
+    for _ in range(calls):
         solver.begin_epoch()
         solver.visit(problem.n)
         alpha, w, b = solver.candidate()

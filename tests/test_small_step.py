@@ -73,7 +73,7 @@ def test_two_calls_make_the_same_steps(
 
 def test_who_gets_small_steps() -> None:
     assert small_step.suits(make_problem("logistic", n=200, d=12, lam=1e-3))
-    wide = df.Problem(np.random.default_rng(0).normal(size=(300, 110)), np.arange(300) % 2, lam=1e-3)
+    wide = df.Problem(np.random.default_rng(0).normal(size=(300, 170)), np.arange(300) % 2, lam=1e-3)
     assert not small_step.suits(wide)  # BLAS forms its Hessian
     sparse = scipy.sparse.random(400, 140, 0.02, random_state=0, format="csr")
     assert not small_step.suits(df.Problem(sparse, np.arange(400) % 2, lam=1e-3))  # LAPACK factorises it
@@ -329,3 +329,18 @@ def test_normal_equations(d: int, fit_intercept: bool) -> None:
     assert np.allclose(
         direction, np.linalg.solve(rows.T @ rows / 1500 + penalty, rows.T @ y / 1500), rtol=1e-9, atol=1e-10
     )
+
+
+@pytest.mark.parametrize(
+    ("loss", "asked", "small"), [("squared_hinge", 2, True), ("squared_hinge", 3, False), ("logistic", 2, False)]
+)
+def test_two_threads_leave_steps_to_one_that_adds_only_what_changed(loss: str, asked: int, small: bool) -> None:
+    X = scipy.sparse.random(60_000, 100, 0.12, format="csr", random_state=0)
+    X.data[:] = 1.0
+    problem = df.Problem(X, np.arange(60_000) % 2, loss, 1e-3)
+    with Team(problem, asked) as team:
+        assert team.size == asked
+        newton = Newton(problem, RandomSource(0))
+        newton.team = team
+        newton.start(np.zeros(problem.n), 0.0)
+        assert newton.is_small == small

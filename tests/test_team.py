@@ -19,6 +19,8 @@ import dualfree as df
 from dualfree import team
 from dualfree._jit import kernel
 from dualfree.solvers import together
+from dualfree.solvers.auto import Auto
+from dualfree.solvers.base import RandomSource
 from dualfree.solvers.prox_sdca import Permutations
 from dualfree.team import Team
 from dualfree.workers import Workers
@@ -356,3 +358,19 @@ def test_drift_bounds_the_distance_from_the_sum_with_threads() -> None:
         far = mp.norm([mp.mpf(float(w)) - factor * total for w, total in zip(solver.w, sums, strict=True)])
     assert 0.0 < far <= solver.drift
     assert solver.drift < 1e-9 * np.linalg.norm(solver.w)
+
+
+@pytest.mark.parametrize(
+    ("loss", "n", "d", "asked", "worth"),
+    [
+        ("squared", 50_000, 9, 2, 1),
+        ("squared", 50_000, 9, 8, 1),  # one step, done before the others are awake
+        ("squared", 2_000_000, 5, 8, 8),
+        ("squared", 5_000, 400, 2, 2),  # BLAS forms the Hessian, a part on each thread
+        ("logistic", 50_000, 9, 2, 2),
+    ],
+)
+def test_threads_that_are_worth_starting(loss: str, n: int, d: int, asked: int, worth: int) -> None:
+    X = np.broadcast_to(np.arange(d, dtype=float), (n, d)).copy()
+    problem = df.Problem(X, np.arange(n) % 2.0, loss, 1.0)
+    assert Auto(problem, RandomSource(0)).threads(asked) == worth

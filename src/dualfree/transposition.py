@@ -49,9 +49,7 @@ def _columns(at_once: int) -> Any:
     """Return the function that turns so many columns of eight rows into lines, of which it writes the first `lines`."""
 
     @intrinsic
-    def columns(
-        typing_context: Any, X: Any, begin: Any, rows: Any, width: Any, to: Any, line: Any, lines: Any
-    ) -> Any:
+    def columns(typing_context: Any, X: Any, begin: Any, rows: Any, width: Any, to: Any, line: Any, lines: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             _, begin, rows, width, to, line, lines = given
             number = context.get_value_type(X.dtype)
@@ -65,7 +63,9 @@ def _columns(at_once: int) -> Any:
                 read.append(vector)
             for k, vector in enumerate(_transposed(builder, read)):
                 with builder.if_then(builder.icmp_signed(">", lines, lines.type(k)), likely=True):
-                    pointer = builder.inttoptr(builder.add(to, builder.mul(line, line.type(k))), vector.type.as_pointer())
+                    pointer = builder.inttoptr(
+                        builder.add(to, builder.mul(line, line.type(k))), vector.type.as_pointer()
+                    )
                     builder.store(vector, pointer, align=8)
             return context.get_dummy_value()
 
@@ -96,4 +96,4 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
     ]
     if is_short:
         return [quarter[0] for quarter in quarters]
-    return [mixed(*quarter, half) for half in (_FRONTS, _BACKS) for quarter in quarters]
+    return [all_mixed(quarter, half)[0] for half in (_FRONTS, _BACKS) for quarter in quarters]

@@ -210,8 +210,10 @@ def _add_part(b: Any, p: Any, near: Any, far: Any, out: Any) -> None:
 
 @device(contract=True)
 def _log_one_plus(e: float) -> float:
-    """log(1 + e) for 0 ≤ e ≤ 1, as `vector_log` does: 2 artanh(e/(2 + e)) or, where that is far from 0, log 2 plus the same of
-    (e − 1)/2; either way of one quotient."""
+    """log(1 + e) for 0 ≤ e ≤ 1, as `vector_log` does, from one quotient.
+
+    It is 2 artanh(f) with f = e/(2 + e) or, where that is large, log 2 plus the same with f = (e − 1)/(e + 3).
+    """
     far = e > _ROOT2 - 1.0
     f = (e - 1.0 if far else e) / (e + 3.0 if far else e + 2.0)
     return 2.0 * f * (1.0 + f * f * artanh_tail(f * f)) + (_LOG2 if far else 0.0)

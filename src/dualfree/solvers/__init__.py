@@ -118,7 +118,7 @@ def solve(
         callback=callback,
         evaluate_every=evaluate_every,
     )
-    with one_blas_thread(), Team(problem, n_threads) as instance.team:
+    with one_blas_thread(), Team(problem, instance.threads(n_threads)) as instance.team:
         return run.go(alpha, intercept, w)
 
 

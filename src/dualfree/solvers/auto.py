@@ -32,7 +32,7 @@ from .._checks import Array
 from ..losses import Logistic, Squared
 from ..problem import Problem
 from ..rows import Kind
-from . import hessian
+from . import hessian, small_step
 from .adaptive import Adaptive
 from .base import RandomNumbers, Solver
 from .conjugate_gradients import ConjugateGradients
@@ -40,7 +40,7 @@ from .exact_steps import ExactSteps
 from .exactness import gap_within_digits
 from .importance import Importance
 from .interior_point import InteriorPoint, InteriorPointOfSquares
-from .newton import DEAR, PER_ENTRY_IN_ORDER, Newton, step_cost
+from .newton import DEAR, FEW_THREADS, PER_ENTRY_IN_ORDER, Newton, step_cost
 from .prox_sdca import Permutations
 from .row_space_cg import RowSpaceCg
 from .sample import Sample, curved_at_zero, look_size
@@ -87,6 +87,7 @@ _PER_DENSE_ROW, _PER_DENSE_ENTRY = 26.0, 0.75  # and for dense ones
 _PER_SCANNED_ROW, _PER_DENSE_ENTRY_IN_ORDER = 10.0, 0.6
 _PER_STEP = 1.5e5
 _PER_EPOCH = 8e4
+_WORTH_THREADS = 3e7  # nanoseconds of one
 
 
 class Auto(Solver):
@@ -188,6 +189,14 @@ class Auto(Solver):
     def renew(self, w: Array, error: float) -> None:
         """Pass on to the active method."""
         self.active.renew(w, error)
+
+    def threads(self, most: int) -> int:
+        """One, where least squares are one step of Newton's method, and few columns make that a short one."""
+        problem = self.problem
+        is_one_step = (
+            isinstance(problem.loss, Squared) and isinstance(self.active, Newton) and small_step.suits(problem)
+        )
+        return 1 if is_one_step and (most <= FEW_THREADS or self._newton_cost < _WORTH_THREADS) else most
 
     # What the driver asks about the point that the active method has reached.
     w: Array = property(lambda self: self.active.w)  # type: ignore[assignment]

@@ -165,6 +165,10 @@ class Solver:
         """The threads to use: the caller's alone, unless the driver says otherwise."""
         return Team(self.problem)
 
+    def threads(self, most: int) -> int:
+        """How many threads are worth being started, at most so many."""
+        return most
+
     @property
     def data(self) -> tuple[Any, ...]:
         """What every kernel takes first: rows, loss, y, s, v, 1/(λn) and β²."""

@@ -63,7 +63,7 @@ class ConjugateGradients(Solver):
         residual[:d] -= problem.lam * self.w
         self.solution = LinearCg(self.point, residual, lambda vector: vector / diagonal)
         self.diagonal = diagonal
-        self.in_one_call = self.team.size == 1 and problem.nnz <= SHORT and problem.sample_weight.any()
+        self.in_one_call = self.team.size == 1 and problem.nnz <= SHORT and bool(problem.sample_weight.any())
         self.rows_touched += 3 * problem.n
         self._estimate()
         self.made = self.steps = 0
@@ -149,7 +149,7 @@ def _steps(
     target: float,
     most: int,
 ) -> tuple[int, float]:
-    """What `LinearCg.step` does, so often or until the gradient bound is `target`; return how many were made, and the energy."""
+    """Do what `LinearCg.step` does so often, or until the gradient bound is `target`; return how often, and the energy."""
     n, size = weights.size, point.size
     all_rows, products = np.array([0, n]), np.empty((1, size))
     product = products[0]

@@ -61,6 +61,9 @@ _FIRST = 2  # products, after which the rate is looked at
 WORTH = {Kind.DENSE: 3, Kind.ONES: 10, Kind.VALUES: 4}
 # Where they cost more than so many, they are the last resort.
 DEAR = {Kind.DENSE: 25, Kind.ONES: 25, Kind.VALUES: 10}
+FEW_THREADS = (
+    2  # that gain less by sharing all rows than one does by a short cut: only curvatures that change, Xᵀy and XᵀX
+)
 _QUICK_SOLUTION = 5e5  # nanoseconds: a step in two calls takes less than the interpreter would for products
 # The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
@@ -124,9 +127,11 @@ class Newton(Solver):
         keep = in_products > WORTH[self.problem.kind]
         may_be_quick = not self.dear and not self.serves_others
         quick = not keep or (may_be_quick and hessians.solution_cost(self.problem) < _QUICK_SOLUTION)
-        self.is_small = quick and self.team.size == 1 and small_step.suits(self.problem)
+        may_keep_curvatures = small_step.may_keep_curvatures(self.problem)
+        alone = self.team.size <= (FEW_THREADS if may_keep_curvatures else 1)
+        self.is_small = quick and alone and small_step.suits(self.problem)
         self.keeps_factor = keep and not self.is_small
-        keeps = self.is_small and small_step.may_keep_curvatures(self.problem)
+        keeps = self.is_small and may_keep_curvatures
         size = self.problem.d + self.problem.fit_intercept
         self.last_curvatures = (
             (np.zeros(self.problem.n), np.zeros((size, size))) if keeps else (np.empty(0), np.empty((0, 0)))

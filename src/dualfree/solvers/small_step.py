@@ -350,10 +350,10 @@ def _take_from_four(matrix: Any, j: int, i: int) -> None:
     a, b, c, d = matrix[j, i], matrix[j + 1, i], matrix[j + 2, i], matrix[j + 3, i]
     e, f, g, h = matrix[j, i + 1], matrix[j + 1, i + 1], matrix[j + 2, i + 1], matrix[j + 3, i + 1]
     t, u, v, w = matrix[j, i + 2], matrix[j + 1, i + 2], matrix[j + 2, i + 2], matrix[j + 3, i + 2]
-    l, m, n, o = matrix[j, i + 3], matrix[j + 1, i + 3], matrix[j + 2, i + 3], matrix[j + 3, i + 3]
+    m, n, x, y = matrix[j, i + 3], matrix[j + 1, i + 3], matrix[j + 2, i + 3], matrix[j + 3, i + 3]
     for k in range(i, matrix.shape[0]):
         p, q, r, s = matrix[j, k], matrix[j + 1, k], matrix[j + 2, k], matrix[j + 3, k]
         matrix[i, k] -= (a * p + b * q) + (c * r + d * s)
         matrix[i + 1, k] -= (e * p + f * q) + (g * r + h * s)
         matrix[i + 2, k] -= (t * p + u * q) + (v * r + w * s)
-        matrix[i + 3, k] -= (l * p + m * q) + (n * r + o * s)
+        matrix[i + 3, k] -= (m * p + n * q) + (x * r + y * s)

@@ -683,7 +683,7 @@ def test_what_becomes_of_a_factor(monkeypatch: pytest.MonkeyPatch) -> None:
         return derivatives(team, *given)
 
     monkeypatch.setattr(newton, "derivatives", recorded)
-    after_a_step(problem, WORTH=dict.fromkeys(newton.WORTH, 0), _WORTH_A_SAMPLE=0.0)
+    after_a_step(problem, WORTH=dict.fromkeys(newton.WORTH, 0), _WORTH_A_SAMPLE=0.0, _QUICK_SOLUTION=0.0)
     assert formed[0] == 500  # on a part of the sample
     assert formed[-1] == 0  # the step on all rows had an earlier one as its preconditioner
     assert problem.n not in formed

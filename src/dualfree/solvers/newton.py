@@ -61,9 +61,8 @@ _FIRST = 2  # products, after which the rate is looked at
 WORTH = {Kind.DENSE: 3, Kind.ONES: 10, Kind.VALUES: 4}
 # Where they cost more than so many, they are the last resort.
 DEAR = {Kind.DENSE: 25, Kind.ONES: 25, Kind.VALUES: 10}
-FEW_THREADS = (
-    2  # that gain less by sharing all rows than one does by a short cut: only curvatures that change, Xᵀy and XᵀX
-)
+# Threads that gain less by sharing all rows than one does by a short cut (only curvatures that change; Xᵀy and XᵀX alone).
+FEW_THREADS = 2
 _QUICK_SOLUTION = 5e5  # nanoseconds: a step in two calls takes less than the interpreter would for products
 # The most steps on the part of the rows to begin with. What a sample of n rows says of d weights it says by chance below about
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +12,17 @@ from problems import CORNERED, LOSSES, SMOOTH
 from reference import conjugate, loss_terms, mp
 
 import dualfree as df
+from dualfree._jit import kernel
 from dualfree.certificate import _EVALUATION
-from dualfree.losses import EpsilonInsensitive, Huber, Loss, SmoothedHinge, SquaredEpsilonInsensitive, get_loss
+from dualfree.losses import (
+    EpsilonInsensitive,
+    Huber,
+    Loss,
+    SmoothedHinge,
+    SquaredEpsilonInsensitive,
+    get_loss,
+    logistic,
+)
 from dualfree.testing import _LossTable, check_loss
 
 EPS = 2.0**-52
@@ -171,3 +181,35 @@ def test_smoothed_hinge_tends_to_the_hinge() -> None:
     smoothed, hinge = SmoothedHinge(1e-9), get_loss("hinge")
     for z in (-3.0, 0.5, 1.5):
         assert smoothed(z, 1.0) == pytest.approx(hinge(z, 1.0), abs=1e-9)
+
+
+@kernel
+def _logistic_terms(z: Any, shift: float, y: Any, a: Any, out: Any, scratch: Any) -> None:
+    logistic.terms_into(z, shift, y, a, out[0], out[1], out[2], scratch)
+    logistic.values_into(z, shift, y, out[3])
+
+
+@pytest.mark.parametrize("all_near", [True, False])
+def test_logistic_terms_of_many_rows_are_those_of_each(all_near: bool) -> None:
+    """Near the optimum and far from it, in the tails, at the ends of the domain and outside."""
+    margins = np.concatenate([np.linspace(-3.0, 3.0, 41), [-0.881373, 0.881374, -1e-9, 30.0, -40.0]])
+    if not all_near:
+        margins = np.concatenate([margins, [300.0, -700.0, 720.0, -1e4, 1e6]])
+    z, y = (part.ravel() for part in np.meshgrid(margins, [1.0, -1.0]))
+    probability = 1.0 / (1.0 + np.exp(np.clip(y * z, -700, 700)))
+    for factor in (1.0, 1.0 - 1e-7, 0.8) if all_near else (0.0, 1e-3, 0.5, 0.71, 1.5, 7.0, -0.1):
+        a = y * probability * factor
+        if not all_near:
+            a[::7], a[1::7] = y[::7], 0.0
+        z, shift = z.astype(float), 0.25
+        out, scratch = np.full((4, z.size), np.nan), np.full((6, z.size), np.nan)
+        _logistic_terms(z - shift, shift, y, a, out, scratch)
+        expected = np.array([logistic.terms(*row) for row in zip(z - shift + shift, y, a, strict=True)]).T
+        np.testing.assert_allclose(out[0], expected[0], rtol=1e-14, atol=1e-300)
+        np.testing.assert_allclose(out[3], expected[0], rtol=1e-14, atol=1e-300)
+        np.testing.assert_allclose(out[1], expected[1], rtol=1e-14, atol=1e-300)
+        finite = np.isfinite(expected[2])
+        np.testing.assert_array_equal(np.isfinite(out[2]), finite)
+        np.testing.assert_allclose(out[2][finite], expected[2][finite], rtol=1e-9, atol=1e-16)
+        exact = [float(mp.log1p(mp.exp(-mp.mpf(m)))) for m in y * (z - shift + shift)]
+        np.testing.assert_allclose(out[0], exact, rtol=4e-15, atol=1e-300)

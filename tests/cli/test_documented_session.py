@@ -57,7 +57,11 @@ def shell(tmp_path):
     return run
 
 
-@pytest.mark.parametrize(("page", "least"), [(PAGE, 12), (README, 4)], ids=["page", "readme"])
+@pytest.mark.parametrize(
+    ("page", "least"),
+    [pytest.param(PAGE, 12, marks=pytest.mark.slow), (README, 4)],  # the long one takes a minute
+    ids=["page", "readme"],
+)
 def test_session(shell, page, least):
     steps = list(session(page.read_text(encoding="utf-8")))
     assert len(steps) >= least

@@ -79,6 +79,7 @@ def kill(client: Any, count: int = 1) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_worker_is_killed(processes: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of a round; the nanny starts another one."""
     without_newton(monkeypatch)

@@ -21,7 +21,6 @@ FEW_COLUMNS = 160
 # Bytes: a tile that is small in any case stays in the first-level cache. Otherwise long lines are worth more (sums along short
 # ones have too many ends), up to what the second level holds.
 _NEAR_BYTES, _FAR_BYTES = 3 << 13, 3 << 17
-_LANES = 8  # numbers in the widest register, and in a cache line
 _LONG, _MOST = 384, 1024  # rows
 
 
@@ -32,16 +31,16 @@ def empty_tile(d: int) -> Any:
     Each begins where a cache line does: a vector across the end of one would be two loads.
     """
     rows = min(max(_NEAR_BYTES // (8 * d), min(_LONG, _FAR_BYTES // (8 * d))), _MOST)
-    length = max(rows // _LANES, 2) * _LANES + _LANES
-    room = np.empty(d * length + _LANES)
-    first = -(room.ctypes.data // 8) % _LANES
+    length = max(rows // AT_ONCE, 2) * AT_ONCE + AT_ONCE
+    room = np.empty(d * length + AT_ONCE)
+    first = -(room.ctypes.data // 8) % AT_ONCE
     return room[first : first + d * length].reshape(d, length)
 
 
 @device
 def rows_of(tile: Any) -> int:
     """How many rows a tile has room for."""
-    return int(tile.shape[1] - _LANES)
+    return int(tile.shape[1] - AT_ONCE)
 
 
 @device
@@ -62,8 +61,9 @@ def fill_tile_with(X: Any, chosen: Any, tile: Any) -> None:
     """The same of rows that are not next to each other, in their order."""
     k = 0
     while k + AT_ONCE <= chosen.size and may_be_read_beyond(X, np.int64(chosen[k + AT_ONCE - 1])):
-        c = chosen[k : k + AT_ONCE]
-        transpose_eight(X, (c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]), tile, k)
+        a, b, c, d = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
+        e, f, g, h = chosen[k + 4], chosen[k + 5], chosen[k + 6], chosen[k + 7]
+        transpose_eight(X, (a, b, c, d, e, f, g, h), tile, k)
         k += AT_ONCE
     while k < chosen.size:
         for j in range(X.shape[1]):

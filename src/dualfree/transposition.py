@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 
 from ._jit import device
 
-AT_ONCE = 8  # rows, and numbers in the widest register
+AT_ONCE = 8  # rows; numbers in the widest register, and in a cache line
 _HALF = AT_ONCE // 2
 # Which numbers of two vectors make up a new one: every other one of both, every other pair, and halves.
 _EVEN, _ODD = (0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)

@@ -19,7 +19,7 @@ from dualfree.losses import builtin
 from dualfree.row_sums import residuals_at_zero
 from dualfree.sampling.permutation import shuffle, shuffle_from, shuffle_runs
 from dualfree.solvers import exactness, hessian, line_search, newton
-from dualfree.solvers.adaptive import Adaptive, _in_rounds, _share_out
+from dualfree.solvers.adaptive import Adaptive, _share_out
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
 from dualfree.solvers.conjugate_gradients import ConjugateGradients
@@ -352,9 +352,9 @@ def test_half_of_the_shares_are_what_the_lemma_says() -> None:
     rng = np.random.default_rng(0)
     shares = rng.random(200) * (rng.random(200) < 0.5)
     counts = np.zeros(200)
-    order = np.empty(200, dtype=np.int32)
+    spare, order = np.empty(200, dtype=np.int32), np.empty(201, dtype=np.int32)
     for _ in range(2000):
-        filled = _share_out(shares, np.arange(shares.size), rng.random(), order)
+        filled = _share_out(shares, np.arange(shares.size), rng.random(), spare, order)
         assert 199 <= filled <= 200
         counts += np.bincount(order[:filled], minlength=200)
     assert np.all(counts[shares == 0] == 0)
@@ -362,12 +362,13 @@ def test_half_of_the_shares_are_what_the_lemma_says() -> None:
     assert np.allclose(counts / 2000, 100 * shares / shares.sum() + 100 * alike, atol=0.05)
     uneven = np.full(200, 1e-3)
     uneven[3] = 1000.0
-    filled = _share_out(uneven, np.arange(200), 0.5, order)
+    filled = _share_out(uneven, np.arange(200), 0.5, spare, order)
     assert 35 <= (order[:filled] == 3).sum() <= 60  # the rest, which it may not have, is shared out again
     alone = np.zeros(200)
     alone[3] = 1.0
-    assert _share_out(alone, np.arange(200), 0.5, order) == 200
-    assert _share_out(np.zeros(200), np.arange(200), 0.5, order) == 0
+    assert _share_out(alone, np.arange(200), 0.5, spare, order) == 200
+    assert np.all(order[:200] == 3)
+    assert _share_out(np.zeros(200), np.arange(200), 0.5, spare, order) == 0
 
 
 def test_permutations_are_fair() -> None:
@@ -409,11 +410,18 @@ def test_runs_are_neighbours_and_all_there() -> None:
 
 
 def test_visits_of_one_row_are_in_different_rounds() -> None:
-    visits = np.array([2, 2, 2, 3, 7, 7, 9], dtype=np.int32)
-    assert _in_rounds(visits).tolist() == [2, 3, 7, 9, 2, 7, 2]
-    many = np.repeat(np.arange(3), [100, 1, 60])
-    assert np.array_equal(np.sort(_in_rounds(many)), many)
-    assert _in_rounds(visits[:0]).size == 0
+    """Each row's first visit in the order of the rows, then second ones, and so on; only rows that are looked at have any."""
+    shares = np.array([0.0, 0.4, 9.0, 4.0, 0.0, 0.4, 30.0, 0.4])
+    looked_at = np.array([1, 2, 3, 4, 5, 6], dtype=np.int32)
+    spare, order = np.empty(8, dtype=np.int32), np.empty(9, dtype=np.int32)
+    filled = _share_out(shares, looked_at, 0.5, spare, order)
+    visits = order[:filled]
+    times = np.array([(visits[:k] == visits[k]).sum() for k in range(filled)])
+    assert times.max() >= 2
+    assert np.all(np.diff(times) >= 0)
+    for again in range(times.max() + 1):
+        assert np.all(np.diff(visits[times == again]) > 0)
+    assert set(visits.tolist()) <= {1, 2, 3, 5, 6}
 
 
 def test_scans_of_a_part_notice_what_comes_back() -> None:

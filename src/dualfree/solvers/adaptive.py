@@ -32,7 +32,7 @@ from .base import RandomNumbers
 from .exact_steps import ExactSteps, run_length
 from .line_search import misfit
 
-_MOST, _ROUNDS = 40.0, 40
+_MOST = 40.0
 # Scans of a part of the rows: at most so many in a row, if that part is at most so large, and the others' part of all shares
 # was at most so large when it was looked at last.
 _MOST_SHORT, _LARGE_PART, _HARDLY = 7, 0.5, 0.02
@@ -49,7 +49,8 @@ class Adaptive(ExactSteps):
         _, self.c = lemma_scales(problem, self.extra)
         self.shares = np.zeros(problem.n)
         self.everyone = np.arange(problem.n, dtype=_rows.number_type(problem.n))
-        self.order, self.sharing = np.empty_like(self.everyone), self.everyone
+        self.order = np.empty(problem.n + 1, dtype=self.everyone.dtype)  # a place more than visits: see `_share_out`
+        self.sharing, self.counts = self.everyone, np.empty(problem.n, dtype=np.int32)
         self.length = run_length(problem)
         self.short_scans = self.short_scans_left = 0
 
@@ -97,11 +98,11 @@ class Adaptive(ExactSteps):
     def begin_epoch(self) -> None:
         """Share out n visits."""
         super().begin_epoch()
-        self.filled = _share_out(self.shares, self.sharing, self.rng.random(), self.order)
+        self.filled = _share_out(self.shares, self.sharing, self.rng.random(), self.counts, self.order)
         self.position = 0
         order = self.order[: self.filled]
         if self.length > 1:
-            shuffle_runs(_in_rounds(order), order, self.length, self.rng)
+            shuffle_runs(order.copy(), order, self.length, self.rng)
         else:
             shuffle(order, self.rng)
 
@@ -181,10 +182,11 @@ def _with_share(shares: Any, everyone: Any) -> Any:
 
 
 @kernel
-def _share_out(shares: Any, sharing: Any, offset: float, order: Any) -> int:
-    """Fill `order` with about n visits, row by row; return how many there are. No other rows than `sharing` have shares.
+def _share_out(shares: Any, sharing: Any, offset: float, counts: Any, order: Any) -> int:
+    """Fill `order` with about n visits; return how many there are. No other rows than `sharing` have shares.
 
-    Half of them go to all rows alike that have a share.
+    Half of them go to all rows alike that have a share. First comes each row's first visit, then second ones, and so on: so
+    neighbours are different rows, near each other in memory.
     """
     n = shares.size
     total, count = 0.0, 0
@@ -196,37 +198,19 @@ def _share_out(shares: Any, sharing: Any, offset: float, order: Any) -> int:
     alike, most = total / count, 2.0 * _MOST * total / n
     given = 0.0
     for i in sharing:
-        if shares[i] > 0.0:
-            given += min(most, shares[i] + alike)
+        given += min(most, shares[i] + alike) if shares[i] > 0.0 else 0.0
     per_share = n / given
     mark, filled = offset, 0
-    for i in sharing:
-        if shares[i] > 0.0:
-            mark += per_share * min(most, shares[i] + alike)
-        while mark >= 1.0 and filled < n:
-            order[filled] = i
-            filled += 1
-            mark -= 1.0
+    for i in sharing:  # from here on without branches: many would be foretold wrongly
+        mark += per_share * min(most, shares[i] + alike) if shares[i] > 0.0 else 0.0
+        counts[i] = np.int32(mark)
+        mark -= counts[i]
+        order[filled] = i
+        filled += counts[i] > 0
+    begin, end, visits = 0, filled, 1
+    while end > begin and filled < n:  # rounding may have made one visit more
+        for k in range(begin, end):
+            order[filled] = order[k]
+            filled = min(n, filled + (counts[order[k]] > visits))
+        begin, end, visits = end, filled, visits + 1
     return filled
-
-
-@kernel
-def _in_rounds(visits: Any) -> Any:
-    """Return sorted visits in another order: first each row's first one, then second ones, and so on.
-
-    So neighbours are different rows, near each other in memory.
-    """
-    begins = np.zeros(_ROUNDS + 1, dtype=np.int64)
-    turn = 0
-    for k in range(visits.size):
-        turn = turn + 1 if k > 0 and visits[k] == visits[k - 1] else 0
-        begins[min(turn, _ROUNDS - 1) + 1] += 1
-    for k in range(_ROUNDS):
-        begins[k + 1] += begins[k]
-    ordered = np.empty_like(visits)
-    for k in range(visits.size):
-        turn = turn + 1 if k > 0 and visits[k] == visits[k - 1] else 0
-        place = min(turn, _ROUNDS - 1)
-        ordered[begins[place]] = visits[k]
-        begins[place] += 1
-    return ordered

@@ -23,7 +23,7 @@ test: .venv-test/.ready
 	.venv-test/bin/ruff check .
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/mypy
-	.venv-test/bin/python -m pytest --numprocesses 2
+	.venv-test/bin/python -m pytest --numprocesses 2 --dist loadgroup
 
 test-slow: .venv-test/.ready
 	.venv-test/bin/python -m pytest -m slow

@@ -20,7 +20,13 @@ MODULES = [
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+# The whole reproduction once more, which has tests of its own.
+LONG = {"dualfree.reproduce.paper"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in MODULES]
+)
 def test_examples_run(name: str) -> None:
     try:
         module = importlib.import_module(name)

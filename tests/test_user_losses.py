@@ -18,54 +18,60 @@ from dualfree.losses import Huber, Loss, SmoothedHinge
 from dualfree.solvers.prox_sdca import ProxSdca
 from dualfree.testing import check_loss, check_solver
 
+# A loss of a user's own is compiled anew in each process: all tests of them in one.
+pytestmark = pytest.mark.xdist_group("losses of a user's own")
+
 
 class LogCosh(Loss):
-    """The least: value, derivative, smoothness."""
+    """The least: value, derivative, smoothness. Less a constant, with which P(0) may be negative."""
 
     name, task, smoothness = "log_cosh", "regression", 1.0
 
-    @staticmethod
-    def value(z: float, y: float) -> float:
-        r = abs(z - y)
-        return r + math.log1p(math.exp(-2.0 * r)) - math.log(2.0)
+    def __init__(self, less: float = 0.0) -> None:
+        super().__init__(less)
 
     @staticmethod
-    def derivative(z: float, y: float) -> float:
+    def value(z: float, y: float, less: float) -> float:
+        r = abs(z - y)
+        return r + math.log1p(math.exp(-2.0 * r)) - math.log(2.0) - less
+
+    @staticmethod
+    def derivative(z: float, y: float, less: float) -> float:
         return math.tanh(z - y)
 
 
 class OwnHuber(Loss):
-    """Everything, with a parameter; Huber's loss once more, in plain Python. One function is compiled already."""
+    """Everything, with parameters: Huber's loss less a constant, in plain Python. One function is compiled already."""
 
     name, task, smoothness = "huber", "regression", 1.0
 
-    def __init__(self, delta: float = 1.0) -> None:
-        super().__init__(delta)
+    def __init__(self, delta: float = 1.0, less: float = 0.0) -> None:
+        super().__init__(delta, less)
 
     @staticmethod
-    def value(z: float, y: float, delta: float) -> float:
+    def value(z: float, y: float, delta: float, less: float) -> float:
         r = abs(z - y)
-        return 0.5 * r * r if r <= delta else delta * (r - 0.5 * delta)
+        return (0.5 * r * r if r <= delta else delta * (r - 0.5 * delta)) - less
 
     @staticmethod
     @numba.njit
-    def derivative(z: float, y: float, delta: float) -> float:
+    def derivative(z: float, y: float, delta: float, less: float) -> float:
         return min(delta, max(-delta, z - y))
 
     @staticmethod
-    def curvature(z: float, y: float, delta: float) -> float:
+    def curvature(z: float, y: float, delta: float, less: float) -> float:
         return 1.0 if abs(z - y) <= delta else 0.0
 
     @staticmethod
-    def conjugate(a: float, y: float, delta: float) -> float:
-        return 0.5 * a * a - a * y if abs(a) <= delta else math.inf
+    def conjugate(a: float, y: float, delta: float, less: float) -> float:
+        return 0.5 * a * a - a * y + less if abs(a) <= delta else math.inf
 
     @staticmethod
-    def dual_bounds(y: float, delta: float) -> tuple[float, float]:
+    def dual_bounds(y: float, delta: float, less: float) -> tuple[float, float]:
         return -delta, delta
 
     @staticmethod
-    def dual_step(z: float, y: float, a: float, q: float, delta: float) -> float:
+    def dual_step(z: float, y: float, a: float, q: float, delta: float, less: float) -> float:
         return min(delta, max(-delta, a - (z - y + a) / (1.0 + q)))
 
 
@@ -275,21 +281,9 @@ def test_the_battery_finds_what_is_wrong_with_a_solver(solver: type[Any], words:
         check_solver(solver)
 
 
-class Lowered(OwnHuber):
-    """A loss that is negative at its least point: α = 0 says nothing of it."""
-
-    @staticmethod
-    def value(z: float, y: float, delta: float) -> float:
-        r = abs(z - y)
-        return (0.5 * r * r if r <= delta else delta * (r - 0.5 * delta)) - 2.0
-
-    @staticmethod
-    def conjugate(a: float, y: float, delta: float) -> float:
-        return 0.5 * a * a - a * y + 2.0
-
-
 def test_a_negative_loss_keeps_its_dual_point() -> None:
-    problem = make_problem(Lowered(), n=60, lam=1e-3)
+    """A loss that is negative at its least point: α = 0 says nothing of it."""
+    problem = make_problem(OwnHuber(less=2.0), n=60, lam=1e-3)
     result = df.solve(problem, tol=1e-9, random_state=0)
     assert "newton" in {entry.phase for entry in result.trace}
     assert result.certificate.primal < 0.0
@@ -297,19 +291,8 @@ def test_a_negative_loss_keeps_its_dual_point() -> None:
     assert problem.primal(result.w) - problem.dual(result.alpha) < 1e-8
 
 
-class LogCoshBelowZero(LogCosh):
-    """The same less a constant: P(0) is negative."""
-
-    name = "log_cosh_below_zero"
-
-    @staticmethod
-    def value(z: float, y: float) -> float:
-        r = abs(z - y)
-        return r + math.log1p(math.exp(-2.0 * r)) - math.log(2.0) - 10.0
-
-
 def test_all_digits_of_a_loss_that_is_negative() -> None:
-    problem = make_problem(LogCoshBelowZero(), n=80, d=5, lam=1e-3)
+    problem = make_problem(LogCosh(less=10.0), n=80, d=5, lam=1e-3)
     other = make_problem(LogCosh(), n=80, d=5, lam=1e-3)
     assert problem.at_zero < 0.0 < other.at_zero
     result = df.solve(problem, tol=0.0, random_state=0)

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import math
 
-from .._jit import device
+from .._jit import scalar
 
 
-@device
+@scalar
 def value(z: float, y: float, epsilon: float) -> float:
     return max(0.0, abs(z - y) - epsilon)
 
 
-@device
+@scalar
 def derivative(z: float, y: float, epsilon: float) -> float:
     r = z - y
     return 1.0 if r > epsilon else (-1.0 if r < -epsilon else 0.0)
 
 
-@device
+@scalar
 def curvature(z: float, y: float, epsilon: float) -> float:
     return 0.0
 
 
-@device
+@scalar
 def conjugate(a: float, y: float, epsilon: float) -> float:
     return epsilon * abs(a) - a * y if abs(a) <= 1.0 else math.inf
 
 
-@device
+@scalar
 def dual_bounds(y: float, epsilon: float) -> tuple[float, float]:
     return -1.0, 1.0
 
 
-@device
+@scalar
 def dual_step(z: float, y: float, a: float, q: float, epsilon: float) -> float:
     pull = q * a - (z - y)  # −r at a = 0
     if abs(pull) <= epsilon:
@@ -44,7 +44,7 @@ def dual_step(z: float, y: float, a: float, q: float, epsilon: float) -> float:
     return min(1.0, max(-1.0, excess / q))
 
 
-@device
+@scalar
 def fenchel_young(z: float, y: float, a: float, epsilon: float) -> float:
     if abs(a) > 1.0:
         return math.inf

@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import math
 
-from .._jit import device
+from .._jit import scalar
 
 
-@device
+@scalar
 def value(z: float, y: float, delta: float) -> float:
     r = abs(z - y)
     return 0.5 * r * r if r <= delta else delta * (r - 0.5 * delta)
 
 
-@device
+@scalar
 def derivative(z: float, y: float, delta: float) -> float:
     return min(delta, max(-delta, z - y))
 
 
-@device
+@scalar
 def curvature(z: float, y: float, delta: float) -> float:
     return 1.0 if abs(z - y) <= delta else 0.0
 
 
-@device
+@scalar
 def conjugate(a: float, y: float, delta: float) -> float:
     return 0.5 * a * a - a * y if abs(a) <= delta else math.inf
 
 
-@device
+@scalar
 def dual_bounds(y: float, delta: float) -> tuple[float, float]:
     return -delta, delta
 
 
-@device
+@scalar
 def dual_step(z: float, y: float, a: float, q: float, delta: float) -> float:
     return min(delta, max(-delta, a - (z - y + a) / (1.0 + q)))
 
 
-@device
+@scalar
 def fenchel_young(z: float, y: float, a: float, delta: float) -> float:
     if abs(a) > delta:
         return math.inf

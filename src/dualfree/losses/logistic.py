@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._jit import device
+from .._jit import device, scalar
 from ..vector_math import artanh_tail, vector_exp, vector_log, wide_vectors
 
 _STEPS = 200
@@ -20,7 +20,7 @@ _FAR = 0.1715  # of |b − p|/(b + p)
 _ROOT2, _LOG2 = math.sqrt(2.0), math.log(2.0)
 
 
-@device
+@scalar
 def sigmoid(t: float) -> float:
     if t >= 0.0:
         return 1.0 / (1.0 + math.exp(-t))
@@ -28,29 +28,29 @@ def sigmoid(t: float) -> float:
     return e / (1.0 + e)
 
 
-@device
+@scalar
 def value(z: float, y: float) -> float:
     m = y * z
     return math.log1p(math.exp(-m)) if m > 0.0 else math.log1p(math.exp(m)) - m
 
 
-@device
+@scalar
 def derivative(z: float, y: float) -> float:
     return -y * sigmoid(-y * z)
 
 
-@device
+@scalar
 def curvature(z: float, y: float) -> float:
     e = math.exp(-abs(z))
     return e / ((1.0 + e) * (1.0 + e))
 
 
-@device
+@scalar
 def _x_log_x(x: float) -> float:
     return x * math.log(x) if x > 0.0 else 0.0
 
 
-@device
+@scalar
 def conjugate(a: float, y: float) -> float:
     b = a * y
     if b < 0.0 or b > 1.0:
@@ -58,12 +58,12 @@ def conjugate(a: float, y: float) -> float:
     return _x_log_x(b) + (1.0 - b) * math.log1p(-b) if b < 1.0 else 0.0
 
 
-@device
+@scalar
 def dual_bounds(y: float) -> tuple[float, float]:
     return (0.0, 1.0) if y > 0.0 else (-1.0, 0.0)
 
 
-@device
+@scalar
 def dual_step(z: float, y: float, a: float, q: float) -> float:
     """Solve b = σ(−m⁺) with m⁺ = m + q (b − b₀) for the new margin m⁺, then b = σ(−m⁺).
 
@@ -128,7 +128,7 @@ def near_step(z: float, y: float, a: float, q: float) -> float:
     return dual_step(z, y, a, q)
 
 
-@device
+@scalar
 def _entropy_term(t: float) -> float:
     """(1 + t) log(1 + t) − t for t ≥ −1; its series where the two parts would cancel."""
     if t <= -1.0:
@@ -142,7 +142,7 @@ def _entropy_term(t: float) -> float:
     return (1.0 + t) * math.log1p(t) - t
 
 
-@device
+@scalar
 def _divergence(b: float, m: float, p: float) -> float:
     """KL of (b, 1 − b) from (p, 1 − p), p = σ(−m) ≤ ½, written so that nothing cancels."""
     difference = b - p
@@ -154,7 +154,7 @@ def _divergence(b: float, m: float, p: float) -> float:
     return p * _entropy_term(difference / p) + (1.0 - p) * _entropy_term(-difference / (1.0 - p))
 
 
-@device
+@scalar
 def terms(z: float, y: float, a: float) -> tuple[float, float, float]:
     """Return φ(z), φ'(z) and φ(z) + φ*(−a) + a z from one exponential."""
     m = y * z
@@ -261,13 +261,13 @@ def terms_into(z: Any, shift: float, y: Any, a: Any, value: Any, slope: Any, div
                 value[k], slope[k], divergence[k] = terms(z[k] + shift, y[k], a[k])
 
 
-@device
+@scalar
 def _is_unusual(b: float, e: float) -> int:
     """Whether b is outside the domain, or e in the far tails."""
     return int(b < 0.0) | int(b > 1.0) | int(e < 1e-290)
 
 
-@device
+@scalar
 def fenchel_young(z: float, y: float, a: float) -> float:
     """The Kullback–Leibler divergence of (b, 1 − b) from (p, 1 − p)."""
     return terms(z, y, a)[2]

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from .._jit import device
+from .._jit import scalar
 
 
-@device
+@scalar
 def value(z: float, y: float, gamma: float) -> float:
     e = 1.0 - y * z
     if e <= 0.0:
@@ -18,7 +18,7 @@ def value(z: float, y: float, gamma: float) -> float:
     return e - 0.5 * gamma if e >= gamma else 0.5 * e * e / gamma
 
 
-@device
+@scalar
 def derivative(z: float, y: float, gamma: float) -> float:
     e = 1.0 - y * z
     if e <= 0.0:
@@ -26,24 +26,24 @@ def derivative(z: float, y: float, gamma: float) -> float:
     return -y if e >= gamma else -y * e / gamma
 
 
-@device
+@scalar
 def curvature(z: float, y: float, gamma: float) -> float:
     e = 1.0 - y * z
     return 1.0 / gamma if 0.0 < e < gamma else 0.0
 
 
-@device
+@scalar
 def conjugate(a: float, y: float, gamma: float) -> float:
     b = a * y
     return 0.5 * gamma * b * b - b if 0.0 <= b <= 1.0 else math.inf
 
 
-@device
+@scalar
 def dual_bounds(y: float, gamma: float) -> tuple[float, float]:
     return (0.0, 1.0) if y > 0.0 else (-1.0, 0.0)
 
 
-@device
+@scalar
 def dual_step(z: float, y: float, a: float, q: float, gamma: float) -> float:
     b = a * y
     push = 1.0 - y * z - gamma * b
@@ -54,7 +54,7 @@ def dual_step(z: float, y: float, a: float, q: float, gamma: float) -> float:
     return y * min(1.0, max(0.0, b + push / (gamma + q)))
 
 
-@device
+@scalar
 def fenchel_young(z: float, y: float, a: float, gamma: float) -> float:
     b = a * y
     if b < 0.0 or b > 1.0:

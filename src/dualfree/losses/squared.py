@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import math
 
-from .._jit import device
+from .._jit import scalar
 
 
-@device
+@scalar
 def value(z: float, y: float) -> float:
     return 0.5 * (z - y) ** 2
 
 
-@device
+@scalar
 def derivative(z: float, y: float) -> float:
     return z - y
 
 
-@device
+@scalar
 def curvature(z: float, y: float) -> float:
     return 1.0
 
 
-@device
+@scalar
 def conjugate(a: float, y: float) -> float:
     return 0.5 * a * a - a * y
 
 
-@device
+@scalar
 def dual_bounds(y: float) -> tuple[float, float]:
     return -math.inf, math.inf
 
 
-@device
+@scalar
 def dual_step(z: float, y: float, a: float, q: float) -> float:
     return a - (z - y + a) / (1.0 + q)
 
 
-@device
+@scalar
 def fenchel_young(z: float, y: float, a: float) -> float:
     return 0.5 * (z - y + a) ** 2

@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import math
 
-from .._jit import device
+from .._jit import scalar
 
 
-@device
+@scalar
 def value(z: float, y: float, epsilon: float) -> float:
     return 0.5 * max(0.0, abs(z - y) - epsilon) ** 2
 
 
-@device
+@scalar
 def derivative(z: float, y: float, epsilon: float) -> float:
     r = z - y
     return max(0.0, r - epsilon) if r > 0.0 else min(0.0, r + epsilon)
 
 
-@device
+@scalar
 def curvature(z: float, y: float, epsilon: float) -> float:
     return 1.0 if abs(z - y) >= epsilon else 0.0
 
 
-@device
+@scalar
 def conjugate(a: float, y: float, epsilon: float) -> float:
     return 0.5 * a * a - a * y + epsilon * abs(a)
 
 
-@device
+@scalar
 def dual_bounds(y: float, epsilon: float) -> tuple[float, float]:
     return -math.inf, math.inf
 
 
-@device
+@scalar
 def dual_step(z: float, y: float, a: float, q: float, epsilon: float) -> float:
     pull = q * a - (z - y)  # −r at a = 0
     if pull > epsilon:
@@ -43,7 +43,7 @@ def dual_step(z: float, y: float, a: float, q: float, epsilon: float) -> float:
     return 0.0
 
 
-@device
+@scalar
 def fenchel_young(z: float, y: float, a: float, epsilon: float) -> float:
     r = z - y
     if r < 0.0:

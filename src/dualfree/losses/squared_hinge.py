@@ -4,42 +4,42 @@ from __future__ import annotations
 
 import math
 
-from .._jit import device
+from .._jit import scalar
 
 
-@device
+@scalar
 def value(z: float, y: float) -> float:
     return 0.5 * max(0.0, 1.0 - y * z) ** 2
 
 
-@device
+@scalar
 def derivative(z: float, y: float) -> float:
     return -y * max(0.0, 1.0 - y * z)
 
 
-@device
+@scalar
 def curvature(z: float, y: float) -> float:
     return 1.0 if y * z < 1.0 else 0.0
 
 
-@device
+@scalar
 def conjugate(a: float, y: float) -> float:
     b = a * y
     return 0.5 * b * b - b if b >= 0.0 else math.inf
 
 
-@device
+@scalar
 def dual_bounds(y: float) -> tuple[float, float]:
     return (0.0, math.inf) if y > 0.0 else (-math.inf, 0.0)
 
 
-@device
+@scalar
 def dual_step(z: float, y: float, a: float, q: float) -> float:
     b = a * y
     return y * max(0.0, b + (1.0 - y * z - b) / (1.0 + q))
 
 
-@device
+@scalar
 def fenchel_young(z: float, y: float, a: float) -> float:
     b = a * y
     if b < 0.0:

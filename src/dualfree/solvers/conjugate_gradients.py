@@ -24,7 +24,7 @@ from .base import Solver
 from .exactness import gap_within_digits
 from .hessian import add_rows, hessian_diagonal, hessian_product, part_of_product
 from .line_search import TINY
-from .linear_cg import LinearCg
+from .linear_cg import LinearCg, step_along
 
 STEPS_PER_EPOCH = 4
 SHORT = 1 << 18  # entries of the rows, up to which an epoch is one call
@@ -159,17 +159,7 @@ def _steps(
         part_of_product(0, all_rows, rows, weights, search, size > d, n, products)
         for j in range(d):
             product[j] += lam * search[j]
-        bend = dot(search, product, size)
-        if not bend > 0.0:  # underflow: nothing is left to gain
-            return made, 0.0
-        length, before = energy / bend, energy
-        for j in range(size):
-            point[j] += length * search[j]
-            residual[j] -= length * product[j]
-            product[j] = residual[j] / diagonal[j]
-        energy = dot(residual, product, size)
-        for j in range(size):
-            search[j] = product[j] + energy / before * search[j]
+        energy, _, _ = step_along(product, diagonal, point, residual, search, energy)
         if dot(residual, residual, d) <= 2.0 * lam * target:
             break
     return made, energy

@@ -1,10 +1,17 @@
-"""The recurrence of preconditioned conjugate gradients, for Newton's directions and for the squared loss alike."""
+"""The recurrence of preconditioned conjugate gradients, for Newton's directions and for the squared loss alike.
+
+Twice: `LinearCg` for products that several threads or the interpreter make, and `step_along`, a piece of kernels that make
+many short steps in one call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from .._checks import Array
+from .._jit import device
+from ..vector_math import dot
 
 
 class LinearCg:
@@ -47,3 +54,29 @@ class LinearCg:
         self.ratio = self.energy / before
         self.search *= self.ratio
         self.search += self.scaled
+
+
+@device
+def step_along(
+    product: Any, diagonal: Any, point: Any, residual: Any, search: Any, energy: float
+) -> tuple[float, float, float]:
+    """Do what `LinearCg.step` does; `product` is that of H with the search direction, and is not kept.
+
+    An empty `diagonal` is one of ones. Return the energy, how far the step went, and the ratio of energies.
+    """
+    size = point.size
+    bend = dot(search, product, size)
+    if not bend > 0.0:
+        return 0.0, 0.0, 0.0
+    length = energy / bend
+    for j in range(size):
+        point[j] += length * search[j]
+        residual[j] -= length * product[j]
+        product[j] = residual[j]
+    for j in range(diagonal.size):
+        product[j] /= diagonal[j]
+    left = dot(residual, product, size)
+    ratio = left / energy
+    for j in range(size):
+        search[j] = product[j] + ratio * search[j]
+    return left, length, ratio

@@ -28,7 +28,7 @@ from ..team import own_part, own_rows
 from ..vector_math import dot
 from .base import Solver
 from .conjugate_gradients import SHORT, STEPS_PER_EPOCH, ConjugateGradients
-from .linear_cg import LinearCg
+from .linear_cg import LinearCg, step_along
 
 _ABOUT = 0.01  # how far w(α) may be from weights given, to be taken for them
 # Where columns are of very different scale and not many more than rows, a preconditioner would be needed: known after so many
@@ -232,7 +232,7 @@ def _steps(
     along, errors, alpha, coefficients = of_rows
     n, d = s.size, point.size
     all_rows, products = np.array([0, n]), np.empty((1, d))
-    product = products[0]
+    product, no_diagonal = products[0], np.empty(0)
     made, is_behind = 0, False
     while made < estimates.size and energy > 0.0:
         _times(0, all_rows, rows, s, search, along, products)
@@ -245,18 +245,7 @@ def _steps(
                 product[j] -= mean * column_sums[j]
         for j in range(d):
             product[j] = product[j] / n + lam * search[j]
-        bend, length, ratio = dot(search, product, d), 0.0, 0.0
-        if bend > 0.0:
-            length, before = energy / bend, energy
-            for j in range(d):
-                point[j] += length * search[j]
-                residual[j] -= length * product[j]
-            energy = dot(residual, residual, d)
-            ratio = energy / before
-            for j in range(d):
-                search[j] = residual[j] + ratio * search[j]
-        else:  # underflow: nothing is left to gain
-            energy = 0.0
+        energy, length, ratio = step_along(product, no_diagonal, point, residual, search, energy)
         intercept -= length * mean
         _follow(along, length, ratio, lam, s, errors, alpha, coefficients)
         gap, by_gradient = _fenchel_young(errors, alpha, s) / n, dot(residual, residual, d) / (2.0 * lam)

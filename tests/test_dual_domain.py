@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from problems import make_problem
 
 import dualfree as df
+from dualfree._jit import kernel
 from dualfree.dual_domain import bounds, exact_sum, farthest_row, project, room_to_shift
 from dualfree.problem import loss_sum
 
@@ -29,6 +31,12 @@ def test_sums_that_cancel(n: int, weighted: bool) -> None:
     assert error <= 1e-15 * abs(total) + 1e-29 * n * n * float(np.abs(alpha).max())
 
 
+@kernel
+def _bounds(loss: Any, y: float, s: float) -> tuple[float, float]:
+    lower, upper = bounds(loss, y, s)
+    return lower, upper
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge", "huber", "hinge", "epsilon_insensitive"])
 @pytest.mark.parametrize("total", [-1.0, 1.0])
 def test_room(loss: str, total: float) -> None:
@@ -36,7 +44,7 @@ def test_room(loss: str, total: float) -> None:
     feasible = np.empty(problem.n)
     project(problem, np.random.default_rng(0).normal(size=problem.n), feasible)
     y, s = problem.y, problem.sample_weight
-    ends = np.array([bounds(problem.loss.compiled, *row) for row in zip(y.tolist(), s.tolist(), strict=True)])
+    ends = np.array([_bounds(problem.loss.compiled, *row) for row in zip(y.tolist(), s.tolist(), strict=True)])
     down, up = feasible - ends[:, 0], ends[:, 1] - feasible
     space = down if total > 0 else up
     unlimited, room = room_to_shift(problem.loss.compiled, y, s, feasible, total)

@@ -130,6 +130,11 @@ def test_frequent_columns_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert together._frequent_columns(dense).size == 0
 
 
+@kernel
+def _own_visits(order: Any, owners: Any, own: int, dealt: Any) -> int:
+    return int(together._own_visits(order, owners, own, dealt))
+
+
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_every_visit_is_dealt_once_and_a_row_has_one_owner(size: int) -> None:
     order = np.random.default_rng(0).integers(300, size=2000).astype(np.int32)
@@ -137,7 +142,7 @@ def test_every_visit_is_dealt_once_and_a_row_has_one_owner(size: int) -> None:
     dealt = []
     for k in range(size):
         mine = np.empty(order.size + 16, dtype=np.int32)
-        dealt.append(mine[: together._own_visits(order, blocks, k, mine)])
+        dealt.append(mine[: _own_visits(order, blocks, k, mine)])
     assert np.array_equal(np.sort(np.concatenate(dealt)), np.sort(order))
     owners: list[set[int]] = [set(own.tolist()) for own in dealt]
     for k in range(size):

@@ -23,6 +23,7 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
+from numba.core.registry import CPUDispatcher
 
 # Sums may be re-associated so that dot products use vector registers; nothing else is relaxed (no assumption about NaN,
 # infinity or signed zero). Any order of summation obeys the error bounds that the certificate uses.
@@ -91,6 +92,13 @@ def _has_user_loss(sig: Any) -> bool:
     return "UserLoss(" in str(sig)
 
 
+class _Piece(CPUDispatcher):  # type: ignore[misc]
+    """Says so when it is called from Python: numba would jump to an address where there is nothing."""
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(f"{self.py_func.__qualname__} is a piece of kernels; mark it as a kernel or scalar to call it.")
+
+
 def kernel(function: Callable[..., Any], *, keep: bool = True) -> Any:
     """Compile an entry point: no Python object inside, the GIL released, machine code cached on disk unless told otherwise."""
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
@@ -109,7 +117,7 @@ def device(
     reassociate: bool = False,
     inline: bool = False,
 ) -> Any:
-    """Compile a piece of a kernel. It cannot be called from Python: where it would go there is nothing, and the process ends.
+    """Compile a piece of a kernel, which Python cannot call.
 
     With `contract` a product and a sum may become one fused operation; with `reassociate` sums may be taken in any order, too.
     With `inline` it becomes a part of whatever calls it: worth it where the call would cost as much as the work.
@@ -117,7 +125,7 @@ def device(
     if function is None:
         return functools.partial(device, contract=contract, reassociate=reassociate, inline=inline)
     relaxed: Any = set(REASSOCIATE) if reassociate else {"contract"} if contract else False
-    return numba.njit(
+    piece: Any = numba.njit(
         nogil=True,
         error_model="numpy",
         fastmath=relaxed,
@@ -125,6 +133,8 @@ def device(
         no_cpython_wrapper=True,
         no_cfunc_wrapper=True,
     )(function)
+    piece.__class__ = _Piece
+    return piece
 
 
 def scalar(function: Callable[..., Any]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._checks import Array
-from ._jit import device, kernel
+from ._jit import device, kernel, scalar
 from .losses.calls import loss_dual_bounds
 from .problem import Problem
 from .vector_math import AT_A_TIME, two_sum
@@ -194,7 +194,7 @@ def shift(loss: Any, y: Any, s: Any, alpha: Any, total: float, unlimited: float,
             alpha[i] = min(high, alpha[i] - total * (space / room))
 
 
-@device
+@scalar
 def shrinkage(n: int) -> float:
     """The part of α that is given up where next to no row can move; more than rounding can leave of Σ α."""
     return max(_SHRINKAGE, 8.0 * n * _EPS)

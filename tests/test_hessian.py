@@ -10,7 +10,6 @@ import pytest
 from problems import FORMS, SMOOTH, WEIGHTS, dense, make_problem
 
 import dualfree as df
-from dualfree.losses import builtin
 from dualfree.solvers import hessian
 from dualfree.solvers.hessian import curvature_sum, derivatives, regularised, solve_positive
 from dualfree.solvers.symmetric_product import add_square, dsyrk_address
@@ -22,8 +21,9 @@ def by_definition(problem: df.Problem, z: np.ndarray, b: float) -> tuple[np.ndar
     if problem.fit_intercept:
         X = np.column_stack([X, np.ones(problem.n)])
     loss, y, s = problem.loss, problem.y, problem.sample_weight
-    slopes = s * np.array([builtin.derivative(*loss.compiled, zi + b, yi) for zi, yi in zip(z, y, strict=True)])
-    curvatures = s * np.array([builtin.curvature(*loss.compiled, zi + b, yi) for zi, yi in zip(z, y, strict=True)])
+    kind, points = type(loss), [(zi + b, yi, *loss.params) for zi, yi in zip(z, y, strict=True)]
+    slopes = s * np.array([kind.derivative(*point) for point in points])  # type: ignore[attr-defined]
+    curvatures = s * np.array([kind.curvature(*point) for point in points])  # type: ignore[misc]
     return slopes @ X, (X.T * curvatures) @ X, curvatures
 
 

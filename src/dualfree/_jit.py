@@ -139,4 +139,4 @@ def device(
 
 def scalar(function: Callable[..., Any]) -> Any:
     """Compile a function of numbers that may be called from Python as well as by kernels."""
-    return numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    return kernel(function, keep=False)

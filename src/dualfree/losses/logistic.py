@@ -45,7 +45,7 @@ def curvature(z: float, y: float) -> float:
     return e / ((1.0 + e) * (1.0 + e))
 
 
-@scalar
+@device
 def _x_log_x(x: float) -> float:
     return x * math.log(x) if x > 0.0 else 0.0
 
@@ -128,7 +128,7 @@ def near_step(z: float, y: float, a: float, q: float) -> float:
     return dual_step(z, y, a, q)
 
 
-@scalar
+@device
 def _entropy_term(t: float) -> float:
     """(1 + t) log(1 + t) − t for t ≥ −1; its series where the two parts would cancel."""
     if t <= -1.0:
@@ -142,7 +142,7 @@ def _entropy_term(t: float) -> float:
     return (1.0 + t) * math.log1p(t) - t
 
 
-@scalar
+@device
 def _divergence(b: float, m: float, p: float) -> float:
     """KL of (b, 1 − b) from (p, 1 − p), p = σ(−m) ≤ ½, written so that nothing cancels."""
     difference = b - p
@@ -261,7 +261,7 @@ def terms_into(z: Any, shift: float, y: Any, a: Any, value: Any, slope: Any, div
                 value[k], slope[k], divergence[k] = terms(z[k] + shift, y[k], a[k])
 
 
-@scalar
+@device
 def _is_unusual(b: float, e: float) -> int:
     """Whether b is outside the domain, or e in the far tails."""
     return int(b < 0.0) | int(b > 1.0) | int(e < 1e-290)

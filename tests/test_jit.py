@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import dualfree
 from dualfree._jit import device, kernel, scalar
 
 
@@ -33,3 +36,44 @@ def test_a_piece_is_part_of_kernels_and_nothing_else() -> None:
     assert _half(3.0) == 1.5
     with pytest.raises(TypeError, match="_squares is a piece of kernels; mark it as a kernel or scalar"):
         _squares(np.ones(2))
+
+
+def _slices_that_take_arrays(function: ast.FunctionDef) -> list[str]:
+    """Assignments to slices in a function, but for those of a number."""
+    found = []
+    for node in ast.walk(function):
+        if isinstance(node, ast.AugAssign):
+            pairs = [(node.target, node.value)]
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Tuple)
+            and isinstance(node.value, ast.Tuple)
+        ):
+            pairs = list(zip(node.targets[0].elts, node.value.elts, strict=True))
+        elif isinstance(node, ast.Assign):
+            pairs = [(target, node.value) for target in node.targets]
+        else:
+            continue
+        found += [
+            f"{function.name}: {ast.unparse(node)}"
+            for target, value in pairs
+            if isinstance(target, ast.Subscript)
+            and any(isinstance(part, ast.Slice) for part in ast.walk(target.slice))
+            and not isinstance(value, ast.Constant)
+        ]
+    return found
+
+
+def test_no_kernel_assigns_an_array_to_a_slice() -> None:
+    # Numba would compile all that a message of two shapes needs, too: `vector_math.copy_into` says how long that takes.
+    kernels, found = 0, []
+    for path in Path(dualfree.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            marks = {mark.split("(")[0] for mark in map(ast.unparse, node.decorator_list)}
+            if marks & {"kernel", "device", "scalar", "overload"}:
+                kernels += 1
+                found += _slices_that_take_arrays(node)
+    assert kernels > 100
+    assert found == []

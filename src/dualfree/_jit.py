@@ -99,9 +99,16 @@ class _Piece(CPUDispatcher):  # type: ignore[misc]
         raise TypeError(f"{self.py_func.__qualname__} is a piece of kernels; mark it as a kernel or scalar to call it.")
 
 
-def kernel(function: Callable[..., Any], *, keep: bool = True) -> Any:
-    """Compile an entry point: no Python object inside, the GIL released, machine code cached on disk unless told otherwise."""
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+def kernel(function: Callable[..., Any] | None = None, *, keep: bool = True, merge: bool = False) -> Any:
+    """Compile an entry point: no Python object inside, the GIL released, machine code cached on disk unless told otherwise.
+
+    With `merge`, a kernel that calls it takes it in before anything is compiled: all that it calls in turn is optimised once
+    less.
+    """
+    if function is None:
+        return functools.partial(kernel, keep=keep, merge=merge)
+    inline = "always" if merge else "never"
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, inline=inline)(function)
     if not keep:
         return dispatcher
     # Without a folder to write to (a read-only system, no home), kernels compile anew in each process.

@@ -19,6 +19,7 @@ from ._checks import Array
 from ._jit import device, kernel
 from .problem import Problem
 from .tiles import add_tile, empty_tile, fill_tile, multiply_tile, rows_of
+from .vector_math import copy_into
 from .workers import Workers
 
 _EPS = 2.0**-52
@@ -172,7 +173,7 @@ def _add_columns(own: int, cuts: Any, totals: Any, out: Any) -> None:
     for k in range(cuts.size - 1):
         total = own_part(k, cuts, totals)
         if k == 0:
-            out[first:last] = total[first:last]
+            copy_into(total[first:last], out[first:last])
         else:
             for j in range(first, last):
                 out[j] += total[j]

@@ -49,6 +49,18 @@ def dot(a: Any, b: Any, count: int) -> float:
     return total
 
 
+@device
+def copy_into(source: Any, out: Any) -> None:
+    """out = source, as many numbers of it as `out` has.
+
+    Numba's own assignment of an array to a slice, ``out[:] = source`` or ``out[:d] += source``, brings in all that its message
+    of two shapes that differ needs, strings and numbers written as text: seconds of compilation, and some of them again for
+    each kernel that has it inside.
+    """
+    for i in range(out.size):
+        out[i] = source[i]
+
+
 @intrinsic
 def wide_vectors(typing_context: Any) -> Any:
     """Called in a kernel: its loops may use the widest registers.

@@ -21,7 +21,7 @@ from ..problem import Problem
 from ..rows import Kind
 from ..team import Team, own_part, own_rows
 from ..tiles import FEW_COLUMNS, add_tile, add_tile_products, empty_tile, fill_tile, fill_tile_with, rows_of, scale_tile
-from ..vector_math import AT_A_TIME, wide_vectors
+from ..vector_math import AT_A_TIME, copy_into, wide_vectors
 from .symmetric_product import add_square, dsyrk_address
 
 # The Hessian may take this many bytes: d up to 2047; of dense rows, no more than they would take in float64: d up to 5792.
@@ -286,7 +286,7 @@ def slopes_to_curvatures(loss: Any, z: Any, b: float, y: Any, s: Any, out: Any) 
         last = min(first + AT_A_TIME, z.size)
         here, part = curvatures[: last - first], out[first:last]
         loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
-        part[:] = here
+        copy_into(here, part)
 
 
 @kernel
@@ -318,7 +318,7 @@ def gradient_and_curvatures(
         if intercept:
             gradient[-1] += part.sum()
         loss_curvatures(loss, z[first:last], b, y[first:last], s[first:last], part, here)
-        part[:] = here
+        copy_into(here, part)
 
 
 @kernel
@@ -369,7 +369,7 @@ def narrow_derivatives(
             for i in range(here.size):  # without a branch: many would be foretold wrongly
                 chosen[used], slopes[used], curvatures[used] = first + i, part[i], here[i]
                 used += _is_not_flat(part[i], here[i])
-        part[:] = here
+        copy_into(here, part)
         if used >= rows:
             fill_tile_with(X, chosen[:rows], tile)
             _add_derivatives(tile, slopes[:rows], curvatures[:rows], plain, gradient, total)
@@ -452,7 +452,8 @@ def _add_intercept(rows: Any, curvatures: Any, d: int, total: Any) -> None:
     if total.shape[0] > d:
         column = np.zeros(d)
         _rows.rows_add(rows, curvatures, 0, curvatures.size, column)
-        total[:d, d] += column
+        for j in range(d):
+            total[j, d] += column[j]
         total[d, d] += curvatures.sum()
 
 

@@ -18,7 +18,7 @@ from ..problem import Problem
 from ..row_sums import EPS
 from ..team import SAID
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of
-from ..vector_math import dot, wide_vectors
+from ..vector_math import copy_into, dot, wide_vectors
 from . import hessian as hessians
 from .hessian import gradient_and_curvatures, narrow_derivatives, pairs, regularise, substitute
 from .line_search import LINE_STEPS, move_along, next_length, slope_along
@@ -40,7 +40,7 @@ def suits(problem: Problem) -> bool:
     )
 
 
-@kernel
+@kernel(merge=True)
 def newton_direction(
     rows: Any,
     loss: Any,
@@ -68,8 +68,10 @@ def newton_direction(
     gradient[:] = 0.0
     given = loss, z, b, y, s, plain, out, gradient.reshape(1, size), hessians
     _derivatives(rows, d, all_rows, kept, total, *given)
-    gradient /= n
-    gradient[:d] += lam * w
+    for j in range(size):
+        gradient[j] /= n
+    for j in range(d):
+        gradient[j] += lam * w[j]
     _set_direction(hessian, n, d, lam, gradient, direction)
 
 
@@ -102,12 +104,13 @@ def normal_equations(X: Any, y: Any, lam: float, of_targets: Any, products: Any,
     if size > d:
         products[d, d] = n
     for j in range(size):
-        products[j:, j] = products[j, j:]
+        for k in range(j + 1, size):
+            products[k, j] = products[j, k]
     _set_direction(products.copy(), n, d, lam, of_targets / -n, direction)
     return squares, (min(rows, n) + n / rows + 4.0) * EPS
 
 
-@kernel
+@kernel(merge=True)
 def step_along(
     rows: Any,
     loss: Any,
@@ -234,7 +237,8 @@ def _sparse_derivatives(
     gradient_and_curvatures(0, all_rows, rows, loss, z, b, y, s, gradients.shape[1] > d, out, gradients)
     if kept.size > 0:
         _add_changes(rows, out, d, kept, total)
-        hessians[0] = total
+        for j in range(total.shape[0]):
+            copy_into(total[j], hessians[0, j])
     else:
         pairs(0, all_rows, rows, out, d, hessians)
 

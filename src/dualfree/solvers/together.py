@@ -24,6 +24,7 @@ from .._jit import device, kernel
 from ..problem import Problem
 from ..sampling.permutation import mixed
 from ..team import SAID, Team, columns_of, own_part
+from ..vector_math import copy_into
 from ..workers import share_out
 from .visits import visit_rows
 
@@ -174,7 +175,7 @@ def _turn(own: int, cuts: Any, data: Any, visits: Any, point: Any, how: Any, mea
     if number == 0:
         dealt[own, -1] = _own_visits(order, owners, own, dealt[own])
     if _begins_window(number, turns, first):
-        copy[:] = w
+        copy_into(w, copy)
         here[0] = offset[0]
         _remember(copy, frequent, here, base)
     else:

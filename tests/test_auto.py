@@ -540,8 +540,8 @@ def test_residuals_at_zero(loss: str, b: float) -> None:
 def formed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """An entry for each Hessian that Newton's method factorises."""
     found: list[int] = []
-    factorise = newton.Factor
-    monkeypatch.setattr(newton, "Factor", lambda *given: found.append(1) or factorise(*given))
+    factorise = newton.factorised
+    monkeypatch.setattr(newton, "factorised", lambda *given: found.append(1) or factorise(*given))
     return found
 
 

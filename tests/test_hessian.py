@@ -11,8 +11,8 @@ from problems import FORMS, SMOOTH, WEIGHTS, dense, make_problem
 
 import dualfree as df
 from dualfree.solvers import hessian
-from dualfree.solvers.hessian import curvature_sum, derivatives, regularised, solve_positive
-from dualfree.solvers.symmetric_product import add_square, dsyrk_address
+from dualfree.solvers.blas import add_square, dsyrk_address
+from dualfree.solvers.hessian import curvature_sum, derivatives, factorised
 from dualfree.team import Team
 
 
@@ -64,9 +64,8 @@ def test_a_matrix_that_rounding_made_indefinite_is_solved_nearly() -> None:
     X = np.random.default_rng(0).normal(size=(50, 3))
     X = np.column_stack([X, X[:, 0]])  # singular without the penalty
     problem = df.Problem(X, X[:, 0], loss="squared", lam=1e-18)
-    matrix = regularised(curvature_sum(Team(problem), np.ones(50)), problem)
     right = X.T @ X[:, 0] / 50
-    solution = solve_positive(matrix, right)
+    solution = factorised(curvature_sum(Team(problem), np.ones(50)), problem).divided(right)
     assert np.allclose(X.T @ (X @ solution) / 50, right, rtol=1e-6, atol=1e-8)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import _thread
 import time
 from typing import Any
 
@@ -217,9 +217,18 @@ def _fail(own: int, failing: int) -> None:
         raise RuntimeError("from one thread")
 
 
+def all_go_home(before: int) -> bool:
+    """Whether soon there are no more threads than there were."""
+    deadline = time.monotonic() + 10
+    while _thread._count() > before and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return _thread._count() <= before
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_every_thread_does_its_piece_each_time(size: int) -> None:
     """Also after a rest that is long enough to fall asleep, and with more threads than cores."""
+    before = _thread._count()
     workers = Workers(size)
     found = np.zeros((size, 16))
     for times in range(1, 201):
@@ -228,7 +237,7 @@ def test_every_thread_does_its_piece_each_time(size: int) -> None:
         workers.run(_note, (found, 10))
         assert found[:, 0].tolist() == [10 * times * (own + 1) for own in range(size)]
     workers.end()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("dualfree-")]
+    assert all_go_home(before)
 
 
 def test_nobody_runs_when_the_threads_have_gone() -> None:
@@ -269,9 +278,10 @@ def test_a_loss_that_raises_an_error_with_threads() -> None:
     """The error is told, and no thread waits for another one."""
     X = scipy.sparse.random(3000, 40, density=0.2, format="csr", random_state=0)
     problem = df.Problem(X, np.asarray(X.sum(axis=1)).ravel() * 10.0, loss=_Strange(), lam=1e-4)
+    before = _thread._count()
     with pytest.raises(ValueError, match="too large a margin"):
         df.solve(problem, tol=1e-6, random_state=0, n_threads=2)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("dualfree-")]
+    assert all_go_home(before)
 
 
 def test_one_long_row_leaves_rows_for_all() -> None:
@@ -312,30 +322,29 @@ def test_ctrl_c_while_threads_are_at_work(monkeypatch: pytest.MonkeyPatch) -> No
         if state.epoch > 3:
             raise KeyboardInterrupt
 
+    before = _thread._count()
     result = df.solve(problem, tol=0.0, max_epochs=500, random_state=0, n_threads=3, callback=press)
+    assert all_go_home(before)
     assert result.status is df.Status.INTERRUPTED
     assert df.certify(problem, result.w, alpha=result.alpha).gap <= result.certificate.gap * (1 + 1e-6)
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("dualfree-")]
 
 
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_while_threads_are_started_leaves_none_behind(presses: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    start, calls = threading.Thread.start, [0]
+    start, calls, before = _thread.start_new_thread, [0], _thread._count()
 
-    def interrupted(self: threading.Thread) -> None:
+    def interrupted(*given: Any) -> int:
         calls[0] += 1
         if calls[0] == presses:
             raise KeyboardInterrupt
-        start(self)
+        return start(*given)
 
-    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    monkeypatch.setattr(_thread, "start_new_thread", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Workers(4)
     monkeypatch.undo()
-    deadline = time.monotonic() + 10
-    while [thread for thread in threading.enumerate() if thread.name.startswith("dualfree-")]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert calls[0] == presses
+    assert all_go_home(before)
 
 
 @pytest.mark.parametrize("failing", [0, 1, 2])

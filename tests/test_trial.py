@@ -16,7 +16,7 @@ from dualfree.solvers import auto
 from dualfree.solvers import newton as newton_module
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
-from dualfree.solvers.hessian import Factor, product_cost
+from dualfree.solvers.hessian import factorised, product_cost
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations
 from dualfree.solvers.trial import Trial
@@ -314,7 +314,9 @@ def test_a_budget_is_no_reason_to_factorise(monkeypatch: pytest.MonkeyPatch) -> 
     problem = df.Problem(X, X @ rng.normal(size=1000) > 0, "squared_hinge", lam=1e-8)
 
     formed: list[int] = []
-    monkeypatch.setattr(newton_module, "Factor", lambda matrix: formed.append(len(matrix)) or Factor(matrix))
+    monkeypatch.setattr(
+        newton_module, "factorised", lambda total, *given: formed.append(len(total)) or factorised(total, *given)
+    )
     for price, factors in ((100, []), (1, [1000])):
         newton = Newton(problem, RandomSource(0))
         newton.start(np.zeros(2500), 0.0)

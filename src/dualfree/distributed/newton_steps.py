@@ -14,7 +14,7 @@ import numpy as np
 
 from .._checks import Array
 from ..certificate import Certificate
-from ..solvers.hessian import regularised, solve_positive
+from ..solvers.hessian import factorised
 from . import tasks
 from .cluster import Cluster, total_of
 from .cluster_sums import ClusterSums
@@ -48,7 +48,7 @@ class NewtonSteps:
         )
         hessian = np.zeros((gradient.size, gradient.size))
         hessian[np.triu_indices(gradient.size)] = total_of(reply)
-        direction = -solve_positive(regularised(hessian, spec), gradient)
+        direction = -factorised(hessian, spec).divided(gradient)
         slope, t = float(gradient @ direction), 1.0
         for _ in range(_HALVINGS):
             step_b = t * float(direction[-1]) if spec.fit_intercept else 0.0

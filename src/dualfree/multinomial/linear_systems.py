@@ -20,7 +20,7 @@ import numpy as np
 import scipy.linalg
 
 from .._checks import Array
-from ..solvers.hessian import solve_positive
+from ..solvers.cholesky import solve_positive
 from .passes import Passes
 from .problem import MultinomialProblem
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from .. import rows as _rows
 from .._checks import Array
@@ -22,11 +21,13 @@ from ..rows import Kind
 from ..team import Team, own_part, own_rows
 from ..tiles import FEW_COLUMNS, add_tile, add_tile_products, empty_tile, fill_tile, fill_tile_with, rows_of, scale_tile
 from ..vector_math import AT_A_TIME, copy_into, wide_vectors
-from .symmetric_product import add_square, dsyrk_address
+from .blas import add_square, dsyrk_address
+from .cholesky import Factor, rows_of_triangle
 
 # The Hessian may take this many bytes: d up to 2047; of dense rows, no more than they would take in float64: d up to 5792.
 _HESSIAN_BYTES, _DENSE_HESSIAN_BYTES = 1 << 25, 1 << 28
 _BLOCK_BYTES = 1 << 18
+_MANY_COLUMNS = 100  # to set as many numbers squared to zero takes longer than to hand it over
 # Nanoseconds: for a pair of columns and a row by BLAS, for an entry of the dense block, for a pair of a row's stored entries.
 _PER_DENSE_PAIR, _PER_DENSE_ENTRY, _PER_PAIR = 0.012, 2.7, 0.6
 _PER_NARROW_PAIR, _PER_NARROW_ENTRY = 0.022, 0.6  # the same where there are few columns
@@ -112,7 +113,7 @@ def derivatives(team: Team, margins: Array, b: float, out: Array, with_hessian: 
     size = problem.d + problem.fit_intercept
     gradients = team.apart(size)
     if with_hessian and is_narrow(problem):
-        totals = team.apart(size, size)
+        totals = _zeros_apart(team, size)
         team.run(narrow_derivatives, problem.rows[0], loss, margins, b, y, s, plain(problem), out, gradients, totals)
         team.add_up(gradients, gradients[0])
         _add_up_matrices(team, totals)
@@ -126,7 +127,7 @@ def curvature_sum(team: Team, curvatures: Array) -> Array:
     """Return Σ c_i x_i x_iᵀ; with an intercept each x_i ends in a 1."""
     problem = team.problem
     size = problem.d + problem.fit_intercept
-    totals = team.apart(size, size)
+    totals = _zeros_apart(team, size)
     if is_narrow(problem):
         team.run(_narrow_curvatures, problem.rows[0], curvatures, totals)
     elif by_blas(problem):
@@ -138,45 +139,33 @@ def curvature_sum(team: Team, curvatures: Array) -> Array:
     return np.asarray(totals[0])
 
 
+def _zeros_apart(team: Team, size: int) -> Array:
+    """A matrix of zeros for each thread; each sets its own, where that is worth handing over."""
+    if team.size == 1 or size < _MANY_COLUMNS:
+        return team.apart(size, size)
+    totals = np.empty((team.size, size, size))
+    team.run(_clear, totals)
+    return totals
+
+
 def _add_up_matrices(team: Team, totals: Array) -> None:
-    """totals[0] = the sum of all."""
-    flat = totals.reshape(totals.shape[0], -1)
-    team.add_up(flat, flat[0])
+    """totals[0] = the sum of all: their upper triangles."""
+    if team.size > 1:
+        team.run(_add_triangles, totals)
 
 
 # --- using it ---------------------------------------------------------------------------------------------------------
 
 
-def regularised(total: Array, problem: Shape) -> Array:
-    """Turn Σ c_i x_i x_iᵀ over all rows into the Hessian of P, in place."""
+def factorised(total: Array, problem: Shape, team: Team | None = None) -> Factor:
+    """Factorise the Hessian of P, given Σ c_i x_i x_iᵀ over all rows as `curvature_sum` forms it, which is changed.
+
+    Where several threads have formed it, the factor takes the place of a second one's part: fresh memory costs time.
+    """
     regularise(total, problem.n, problem.d, problem.lam)
-    return total
-
-
-class Factor:
-    """A Cholesky factor of a Hessian, scaled to a unit diagonal; a little is added to it where rounding made it indefinite."""
-
-    def __init__(self, hessian: Array) -> None:
-        self.scale = 1.0 / np.sqrt(np.diagonal(hessian))
-        bump, trouble = 0.0, 1
-        while trouble:
-            scaled = _scaled(hessian, self.scale, bump)
-            # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied
-            factor, trouble = scipy.linalg.lapack.dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
-            bump = max(1e-14, 100.0 * bump)
-        self.upper = factor.T
-
-    def divided(self, right: Array) -> Array:
-        """Solve H x = right."""
-        solution = self.scale * right
-        substitute(self.upper, solution)
-        solution *= self.scale
-        return solution
-
-
-def solve_positive(hessian: Array, right: Array) -> Array:
-    """Solve H x = right."""
-    return Factor(hessian).divided(right)
+    parts = total.base
+    spare = parts[1] if isinstance(parts, np.ndarray) and parts.ndim == 3 and len(parts) > 1 else np.empty_like(total)
+    return Factor(total, problem.n, team, spare)
 
 
 def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
@@ -207,74 +196,31 @@ def hessian_diagonal(team: Team, curvatures: Array) -> Array:
 
 
 @kernel
+def _clear(own: int, cuts: Any, totals: Any) -> None:
+    total = own_part(own, cuts, totals)
+    total[:] = 0.0
+
+
+@kernel
+def _add_triangles(own: int, cuts: Any, totals: Any) -> None:
+    """The first matrix += all others, for a thread's rows of the upper triangle."""
+    threads = cuts.size - 1
+    out = own_part(0, cuts, totals)
+    first, last = rows_of_triangle(own, threads, out.shape[0])
+    for other in range(1, threads):
+        total = own_part(other, cuts, totals)
+        for j in range(first, last):
+            for k in range(j, out.shape[0]):
+                out[j, k] += total[j, k]
+
+
+@kernel
 def regularise(total: Any, n: int, d: int, lam: float) -> None:
-    """Divide Σ c_i x_i x_iᵀ by n and add λ to its diagonal, but for an intercept."""
+    """Turn Σ c_i x_i x_iᵀ into n times the Hessian of P: nλ is added to its diagonal, but for an intercept."""
     if total.shape[0] > d:
         total[d, d] = max(total[d, d], _LEAST_CURVATURE * n)
-    total /= n
     for j in range(d):
-        total[j, j] += lam
-
-
-@kernel
-def _scaled(hessian: Any, scale: Any, bump: float) -> Any:
-    """Return the upper triangle of a matrix, rows and columns scaled to a diagonal of 1 + bump; the rest is not set."""
-    scaled = np.empty_like(hessian)
-    for j in range(scale.size):
-        for k in range(j + 1, scale.size):
-            scaled[j, k] = scale[j] * hessian[j, k] * scale[k]
-        scaled[j, j] = 1.0 + bump
-    return scaled
-
-
-@kernel
-def substitute(upper: Any, out: Any) -> None:
-    """Solve Uᵀ U x = out, in place: four rows of U at a time, which share what is read and written of x."""
-    wide_vectors()
-    size = out.size
-    whole = size // 4 * 4
-    for j in range(0, whole, 4):
-        for i in range(4):
-            for k in range(i):
-                out[j + i] -= upper[j + k, j + i] * out[j + k]
-            out[j + i] /= upper[j + i, j + i]
-        _subtract_four(upper[j : j + 4], j + 4, out[j], out[j + 1], out[j + 2], out[j + 3], out)
-    for j in range(whole, size):
-        for k in range(whole, j):
-            out[j] -= upper[k, j] * out[k]
-        out[j] /= upper[j, j]
-    for j in range(size - 1, whole - 1, -1):
-        for k in range(j + 1, size):
-            out[j] -= upper[j, k] * out[k]
-        out[j] /= upper[j, j]
-    for j in range(whole - 4, -1, -4):
-        sums = _four_dots(upper[j : j + 4], j + 4, out)
-        for i in range(3, -1, -1):
-            out[j + i] -= sums[i]
-            for k in range(i + 1, 4):
-                out[j + i] -= upper[j + i, j + k] * out[j + k]
-            out[j + i] /= upper[j + i, j + i]
-
-
-@device(contract=True)
-def _subtract_four(lines: Any, first: int, a: float, b: float, c: float, d: float, out: Any) -> None:
-    """out −= a, b, c and d times four lines, from `first` on."""
-    one, two, three, four = lines[0], lines[1], lines[2], lines[3]
-    for k in range(first, out.size):
-        out[k] -= (a * one[k] + b * two[k]) + (c * three[k] + d * four[k])
-
-
-@device(reassociate=True)
-def _four_dots(lines: Any, first: int, right: Any) -> tuple[float, float, float, float]:
-    """Four lines times a vector, from `first` on."""
-    one, two, three, four = lines[0], lines[1], lines[2], lines[3]
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    for k in range(first, right.size):
-        a += one[k] * right[k]
-        b += two[k] * right[k]
-        c += three[k] * right[k]
-        d += four[k] * right[k]
-    return a, b, c, d
+        total[j, j] += n * lam
 
 
 @kernel

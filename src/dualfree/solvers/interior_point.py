@@ -24,7 +24,7 @@ from .. import rows as _rows
 from .._checks import Array
 from ..certificate import Shape
 from ..losses import EpsilonInsensitive, Hinge, SquaredEpsilonInsensitive, SquaredHinge
-from .hessian import Factor, curvature_sum, regularised
+from .hessian import curvature_sum, factorised
 from .newton import Newton
 
 _TO_THE_WALL = 0.995
@@ -90,7 +90,7 @@ class InteriorPoint(Newton):
         weights = 1.0 / (q / beta + resistance)
         curvatures = np.zeros(n)
         curvatures[self.kept] = weights.sum(axis=0)
-        factor = Factor(regularised(curvature_sum(self.team, curvatures), problem))
+        factor = factorised(curvature_sum(self.team, curvatures), problem, self.team)
 
         def direction(product: Array, pull: Array | float) -> tuple[Array, Array, Array, Array, float]:
             """Solve for this change of β q, and for dξ = pull + r dβ."""

@@ -39,14 +39,14 @@ from . import hessian as hessians
 from . import small_step
 from .base import AT_ROUNDING, Solver
 from .exactness import Exactness
+from .cholesky import Factor
 from .hessian import (
-    Factor,
     curvature_sum,
     derivatives,
+    factorised,
     hessian_diagonal,
     hessian_product,
     plain,
-    regularised,
 )
 from .line_search import TINY, least_on_ray, move_along, root_of_slope, slope_along
 from .linear_cg import LinearCg
@@ -238,7 +238,7 @@ class Newton(Solver):
             self.factor = None  # two of them need not be in memory at the same time
             if not direct:
                 total = curvature_sum(self.team, self.alpha)
-            self.factor = Factor(regularised(total, problem))
+            self.factor = factorised(total, problem, self.team)
             spent += hessians.solution_cost(problem)
             self.exactness.forget()
             direction, self.unsolved, self.dear = -self.factor.divided(gradient), 0.0, False

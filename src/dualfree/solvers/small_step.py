@@ -20,7 +20,8 @@ from ..team import SAID
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of
 from ..vector_math import copy_into, dot, wide_vectors
 from . import hessian as hessians
-from .hessian import gradient_and_curvatures, narrow_derivatives, pairs, regularise, substitute
+from .cholesky import substitute
+from .hessian import gradient_and_curvatures, narrow_derivatives, pairs, regularise
 from .line_search import LINE_STEPS, move_along, next_length, slope_along
 
 _MOST_COLUMNS = 128  # a factorisation of more is better left to LAPACK
@@ -268,16 +269,16 @@ def _add_changes(rows: Any, curvatures: Any, d: int, kept: Any, total: Any) -> N
 
 @device
 def _set_direction(total: Any, n: int, d: int, lam: float, gradient: Any, direction: Any) -> None:
-    """Turn Σ c_i x_i x_iᵀ into the Hessian H of P, in place, and set direction = −H⁻¹ gradient."""
+    """Turn Σ c_i x_i x_iᵀ into n times the Hessian H of P, in place, and set direction = −H⁻¹ gradient."""
     regularise(total, n, d, lam)
     _divide(total, gradient, direction)
     for j in range(direction.size):
-        direction[j] = -direction[j]
+        direction[j] *= -n
 
 
 @device
 def _divide(matrix: Any, right: Any, out: Any) -> None:
-    """Solve matrix · out = right, as `hessian.Factor` does."""
+    """Solve matrix · out = right, as `cholesky.Factor` does."""
     size = right.size
     scale, factor = np.empty(size), np.empty((size, size))
     for j in range(size):

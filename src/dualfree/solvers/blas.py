@@ -39,7 +39,7 @@ def addresses() -> tuple[int, int, int, int]:
 
 @device
 def add_square(dsyrk: int, block: Any, total: Any) -> None:
-    """total += blockᵀ block, the upper triangle; `total` may have more rows and columns than the product, which are left alone."""
+    """total += blockᵀ block, the upper triangle; `total` may have more rows and columns, which are left alone."""
     k, d = block.shape
     if block.strides != (8 * d, 8) or total.strides != (8 * total.shape[1], 8) or min(total.shape) < d:
         raise ValueError(

@@ -38,8 +38,8 @@ from ..rows import Kind
 from . import hessian as hessians
 from . import small_step
 from .base import AT_ROUNDING, Solver
-from .exactness import Exactness
 from .cholesky import Factor
+from .exactness import Exactness
 from .hessian import (
     curvature_sum,
     derivatives,

@@ -528,10 +528,12 @@ def test_random_numbers_are_drawn_only_where_they_are_needed() -> None:
 
 @pytest.mark.parametrize("b", [-5.0, 0.2, 5.0])  # slopes of either sign
 @pytest.mark.parametrize("loss", SMOOTH)
-def test_residuals_at_zero(loss: str, b: float) -> None:
-    problem = make_problem(loss, n=333, weights="random")
+@pytest.mark.parametrize("weights", ["none", "random"])
+def test_residuals_at_zero(loss: str, b: float, weights: str) -> None:
+    problem = make_problem(loss, n=333, weights=weights)
     kappa = np.abs(problem.residuals(np.zeros(problem.d), np.zeros(problem.n), b))
-    some, largest = residuals_at_zero(problem.loss.compiled, b, problem.y, problem.sample_weight, 7)
+    alike = weights == "none" and problem.loss.task == "classification"
+    some, largest = residuals_at_zero(problem.loss.compiled, b, problem.y, problem.sample_weight, alike, 7)
     assert largest == pytest.approx(kappa.max(), rel=1e-14)
     assert np.allclose(some, kappa[::7], rtol=1e-14)
 

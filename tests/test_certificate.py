@@ -16,6 +16,7 @@ from sklearn.datasets import load_breast_cancer
 import dualfree as df
 from dualfree.dual_domain import project
 from dualfree.losses import Huber, SmoothedHinge
+from dualfree.team import Team
 
 
 def assert_certificate_holds(
@@ -315,7 +316,9 @@ def test_an_alpha_outside_the_dual_domain_is_brought_back(loss: str, fit_interce
     problem = make_problem(loss, weights="zeros", fit_intercept=fit_intercept)
     wild = 100.0 * np.random.default_rng(0).normal(size=problem.n)
     feasible = np.empty(problem.n)
-    balance = project(problem, wild, feasible)
+    balance, is_finite, is_unchanged = project(Team(problem), wild, feasible)
+    assert is_finite
+    assert not is_unchanged
     assert math.isfinite(problem.dual(feasible))
     assert not feasible[problem.sample_weight == 0].any()
     assert balance.excess <= 1e-12
@@ -323,7 +326,7 @@ def test_an_alpha_outside_the_dual_domain_is_brought_back(loss: str, fit_interce
         assert abs(math.fsum(feasible)) <= 1e-12
     else:
         inside = np.empty(problem.n)
-        project(problem, feasible, inside)
+        assert project(Team(problem), feasible, inside).is_unchanged
         assert np.array_equal(inside, feasible)
     assert math.isfinite(df.certify(problem, np.zeros(problem.d), 0.0, wild).gap)
 

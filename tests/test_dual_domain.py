@@ -14,6 +14,7 @@ import dualfree as df
 from dualfree._jit import kernel
 from dualfree.dual_domain import bounds, exact_sum, farthest_row, project, room_to_shift
 from dualfree.problem import loss_sum
+from dualfree.team import Team
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -42,7 +43,7 @@ def _bounds(loss: Any, y: float, s: float) -> tuple[float, float]:
 def test_room(loss: str, total: float) -> None:
     problem = make_problem(loss, n=700, weights="random", fit_intercept=True)
     feasible = np.empty(problem.n)
-    project(problem, np.random.default_rng(0).normal(size=problem.n), feasible)
+    project(Team(problem), np.random.default_rng(0).normal(size=problem.n), feasible)
     y, s = problem.y, problem.sample_weight
     ends = np.array([_bounds(problem.loss.compiled, *row) for row in zip(y.tolist(), s.tolist(), strict=True)])
     down, up = feasible - ends[:, 0], ends[:, 1] - feasible

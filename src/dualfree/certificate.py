@@ -163,7 +163,7 @@ def certify(problem: Problem, w: Any, intercept: float = 0.0, alpha: Any = None)
         if not np.isfinite(dual_point).all():
             raise ValueError("alpha must be finite, it contains NaN or infinity.")
     feasible = np.empty(problem.n)
-    balance = project(problem, dual_point, feasible)
+    balance = project(Team(problem), dual_point, feasible).balance
     sums, scratch = np.empty(problem.d), np.empty(problem.d)
     error = problem.sum_rows_into(feasible, sums, scratch)
     # any w is allowed; what overflows is certified as infinite

@@ -14,7 +14,7 @@ import numpy as np
 from ._checks import Array
 from ._jit import device, kernel, scalar
 from .losses.calls import loss_dual_bounds
-from .problem import Problem
+from .team import Team, own_rows
 from .vector_math import AT_A_TIME, two_sum
 
 _EPS = 2.0**-52
@@ -34,13 +34,23 @@ class Balance(NamedTuple):
     reach: float
 
 
-def project(problem: Problem, alpha: Array, out: Array) -> Balance:
+class Projection(NamedTuple):
+    """What became of an α that was projected: how its sum stands, whether it was finite, and whether it is as it was."""
+
+    balance: Balance
+    is_finite: bool
+    is_unchanged: bool
+
+
+def project(team: Team, alpha: Array, out: Array) -> Projection:
     """Write a dual-feasible neighbour of `alpha` to `out`; a feasible `alpha` comes through unchanged."""
+    problem = team.problem
     loss, y, s = problem.loss.compiled, problem.y, problem.sample_weight
-    clip(loss, y, s, alpha, out)
-    if not problem.fit_intercept:
-        return Balance(0.0, 0, 1.0)
-    return Balance(*_balance(loss, y, s, out))
+    changed, not_finite = team.say(_clip_part, loss, y, s, alpha, out)[:2]
+    if not problem.fit_intercept or not_finite:
+        return Projection(Balance(0.0, 0, 1.0), not not_finite, not changed)
+    balance = Balance(*_balance(loss, y, s, out))
+    return Projection(balance, True, not changed and np.array_equal(alpha, out))
 
 
 @device
@@ -75,6 +85,19 @@ def clip(loss: Any, y: Any, s: Any, alpha: Any, out: Any) -> None:
     for i in range(alpha.size):
         low, high = bounds(loss, y[i], s[i])
         out[i] = min(high, max(low, alpha[i]))
+
+
+@kernel
+def _clip_part(own: int, cuts: Any, said: Any, loss: Any, y: Any, s: Any, alpha: Any, out: Any) -> None:
+    """`clip` a thread's rows; say how many of them changed, and how many were not finite."""
+    mine = own_rows(own, cuts)
+    y, s, alpha, out = y[mine], s[mine], alpha[mine], out[mine]
+    clip(loss, y, s, alpha, out)
+    changed, not_finite = 0, 0
+    for i in range(alpha.size):
+        changed += alpha[i] != out[i]
+        not_finite += not abs(alpha[i]) < np.inf
+    said[own, 0], said[own, 1] = changed, not_finite
 
 
 @device

@@ -172,10 +172,11 @@ class Problem:
         """Return the problem on some of the rows, with the same λ; those rows are copied."""
         other = copy.copy(self)
         other.__dict__.pop("pairs", None)
-        other.X = self.X[chosen]
+        other.X = self.X.take(chosen, axis=0) if self.is_dense else self.X[chosen]  # thrice as fast with short rows
         other.n = other.X.shape[0]
         other.rows = _rows.as_rows(other.X)[-len(self.rows) :]  # with or without values, as here
-        other.y, other.sample_weight = self.y[chosen], self.sample_weight[chosen]
+        other.y = self.y[chosen]
+        other.sample_weight = np.ones(other.n) if self.unit_weights else self.sample_weight[chosen]
         other.row_norms_squared = self.row_norms_squared[chosen]
         other._at_zero = None
         return other

@@ -402,8 +402,21 @@ def _absolute_residuals(own: int, cuts: Any, loss: Any, y: Any, s: Any, b: float
 
 
 @kernel
-def residuals_at_zero(loss: Any, b: float, y: Any, s: Any, step: int) -> tuple[Any, float]:
-    """Return |κ_i| = s_i |φ'(b; y_i)|, the residual at w = 0 and α = 0, of every `step`-th row, and the largest of all."""
+def residuals_at_zero(loss: Any, b: float, y: Any, s: Any, alike: bool, step: int) -> tuple[Any, float]:
+    """Return |κ_i| = s_i |φ'(b; y_i)|, the residual at w = 0 and α = 0, of every `step`-th row, and the largest of all.
+
+    `alike` says that every weight is 1, and every target 1 or −1.
+    """
+    some = np.empty(-(-y.size // step))
+    for k in range(some.size):
+        some[k] = abs(s[k * step] * loss_derivative(loss, b, y[k * step]))
+    if alike:
+        return some, max(abs(loss_derivative(loss, b, 1.0)), abs(loss_derivative(loss, b, -1.0)))
+    return some, _largest_at_zero(loss, b, y, s)
+
+
+@device
+def _largest_at_zero(loss: Any, b: float, y: Any, s: Any) -> float:
     wide_vectors()
     zeros, slopes = np.zeros(TERMS_AT_A_TIME), np.zeros(TERMS_AT_A_TIME)
     largest = np.zeros(1)
@@ -414,7 +427,4 @@ def residuals_at_zero(loss: Any, b: float, y: Any, s: Any, step: int) -> tuple[A
         for k in range(TERMS_AT_A_TIME):
             # sizes of numbers are in the order of their bits, and whole numbers are compared on vector registers
             most[0] = max(most[0], bits[k] & _SIZE_BITS)
-    some = np.empty(-(-y.size // step))
-    for k in range(some.size):
-        some[k] = abs(s[k * step] * loss_derivative(loss, b, y[k * step]))
-    return some, largest[0]
+    return float(largest[0])

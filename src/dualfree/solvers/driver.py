@@ -22,7 +22,7 @@ import numpy as np
 
 from .._checks import Array
 from ..certificate import Certificate, KnownWeights, at_zero_weights, bound_gap, certify, with_intercept_bound
-from ..dual_domain import Balance, project
+from ..dual_domain import Balance, Projection, project
 from ..least_squares import certify_least_squares, suits
 from ..moments import certify_from_moments, saves_time, sharpened
 from ..problem import Problem
@@ -208,18 +208,18 @@ class Run:
             feasible[:], weights[:] = 0.0, 0.0
             b = problem.intercept_at_zero if problem.fit_intercept else 0.0
             certificate = at_zero_weights(problem)
-            step = quantile_step(problem.n)
-            quantiles = quantiles_of(
-                *residuals_at_zero(problem.loss.compiled, b, problem.y, problem.sample_weight, step)
-            )
+            targets = (problem.loss.compiled, b, problem.y, problem.sample_weight)
+            alike = problem.unit_weights and problem.loss.task == "classification"
+            quantiles = quantiles_of(*residuals_at_zero(*targets, alike, quantile_step(problem.n)))
         elif (found := self._certify_least_squares(feasible, weights)) is not None:
             certificate, b = found
             quantiles = (0.0,) * len(QUANTILES)  # κ = 0
         else:
             alpha, w, given_b = self.given or self.solver.candidate()
-            if not math.isfinite(alpha.min()) or not math.isfinite(alpha.max()):
+            projection = project(self.solver.team, alpha, feasible)
+            if not projection.is_finite:
                 return self._no_longer_finite()
-            certificate, b = self._certify_candidate(alpha, w, given_b, feasible, weights)
+            certificate, b = self._certify_candidate(projection, w, given_b, feasible, weights)
             if self._or_none and certificate.gap >= certificate.primal:
                 feasible[:] = 0.0
             self.solver.residuals = self.z
@@ -283,12 +283,10 @@ class Run:
             return certify_least_squares(*given), 0.0
 
     def _certify_candidate(
-        self, alpha: Array, w: Array | None, b: float | None, feasible: Array, weights: Array
+        self, projection: Projection, w: Array | None, b: float | None, feasible: Array, weights: Array
     ) -> tuple[Certificate, float]:
-        """Project α, form or take the weights that go with it, and bound the gap; fills `feasible` and `weights`."""
-        problem = self.problem
-        balance = project(problem, alpha, feasible)
-        unchanged = np.array_equal(alpha, feasible)
+        """Form or take the weights that go with α, and bound the gap; fills `weights`."""
+        problem, unchanged = self.problem, projection.is_unchanged
         with np.errstate(over="ignore", invalid="ignore"):  # a diverging run overflows before it is stopped
             if unchanged and self._drift_is_small():
                 weights[:] = self.solver.w
@@ -307,7 +305,7 @@ class Run:
                         self.solver.renew(weights, error)  # takes away the rounding errors of an epoch's additions
             if not has_margins:
                 self.solver.team.margins_into(weights, self.z)
-            return self._certify(weights, b, feasible, balance, known)
+            return self._certify(weights, b, feasible, projection.balance, known)
 
     def _best_intercept(self) -> float:
         """The best b for the margins in z."""

@@ -18,9 +18,10 @@ import dualfree as df
 from dualfree._jit import kernel
 from dualfree.losses import builtin
 from dualfree.row_sums import residuals_at_zero
+from dualfree.sampling.layout import lay_out, round_shares
 from dualfree.sampling.permutation import shuffle, shuffle_from, shuffle_runs
 from dualfree.solvers import exactness, hessian, line_search, newton
-from dualfree.solvers.adaptive import Adaptive, _share_out
+from dualfree.solvers.adaptive import Adaptive
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
 from dualfree.solvers.conjugate_gradients import ConjugateGradients
@@ -353,28 +354,35 @@ def test_drift_bounds_the_distance_from_the_sum(loss: str, kind: type) -> None:
     assert solver.drift < 1e-9 * np.linalg.norm(solver.w)
 
 
+def share_out(shares: np.ndarray, which: np.ndarray, offset: float) -> np.ndarray:
+    """An epoch's visits, in the order in which they are laid out."""
+    counts, order = np.full(shares.size, -7, dtype=np.int32), np.empty(shares.size + 2, dtype=np.int32)
+    sums = (float(shares[which].sum()), int((shares[which] > 0).sum()))
+    number = round_shares(shares, which, *sums, 40.0, offset, counts)
+    assert number == lay_out(which, counts, order)
+    return order[:number]
+
+
 def test_half_of_the_shares_are_what_the_lemma_says() -> None:
     """Half of the visits as c|κ| / Σ c|κ|, half for all alike, none for a residual of zero; at most forty times the mean."""
     rng = np.random.default_rng(0)
     shares = rng.random(200) * (rng.random(200) < 0.5)
     counts = np.zeros(200)
-    spare, order = np.empty(200, dtype=np.int32), np.empty(201, dtype=np.int32)
     for _ in range(2000):
-        filled = _share_out(shares, np.arange(shares.size), rng.random(), spare, order)
-        assert 199 <= filled <= 200
-        counts += np.bincount(order[:filled], minlength=200)
+        visits = share_out(shares, np.arange(200), rng.random())
+        assert 199 <= visits.size <= 201
+        counts += np.bincount(visits, minlength=200)
     assert np.all(counts[shares == 0] == 0)
     alike = (shares > 0) / (shares > 0).sum()
     assert np.allclose(counts / 2000, 100 * shares / shares.sum() + 100 * alike, atol=0.05)
     uneven = np.full(200, 1e-3)
     uneven[3] = 1000.0
-    filled = _share_out(uneven, np.arange(200), 0.5, spare, order)
-    assert 35 <= (order[:filled] == 3).sum() <= 60  # the rest, which it may not have, is shared out again
+    # the rest, which it may not have, is shared out again
+    assert 35 <= (share_out(uneven, np.arange(200), 0.5) == 3).sum() <= 60
     alone = np.zeros(200)
     alone[3] = 1.0
-    assert _share_out(alone, np.arange(200), 0.5, spare, order) == 200
-    assert np.all(order[:200] == 3)
-    assert _share_out(np.zeros(200), np.arange(200), 0.5, spare, order) == 0
+    assert np.array_equal(share_out(alone, np.arange(200), 0.5), np.full(200, 3))
+    assert share_out(np.zeros(200), np.arange(200), 0.5).size == 0
 
 
 def test_permutations_are_fair() -> None:
@@ -419,10 +427,8 @@ def test_visits_of_one_row_are_in_different_rounds() -> None:
     """Each row's first visit in the order of the rows, then second ones, and so on; only rows that are looked at have any."""
     shares = np.array([0.0, 0.4, 9.0, 4.0, 0.0, 0.4, 30.0, 0.4])
     looked_at = np.array([1, 2, 3, 4, 5, 6], dtype=np.int32)
-    spare, order = np.empty(8, dtype=np.int32), np.empty(9, dtype=np.int32)
-    filled = _share_out(shares, looked_at, 0.5, spare, order)
-    visits = order[:filled]
-    times = np.array([(visits[:k] == visits[k]).sum() for k in range(filled)])
+    visits = share_out(shares, looked_at, 0.5)
+    times = np.array([(visits[:k] == visits[k]).sum() for k in range(visits.size)])
     assert times.max() >= 2
     assert np.all(np.diff(times) >= 0)
     for again in range(times.max() + 1):

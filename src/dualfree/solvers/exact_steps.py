@@ -13,7 +13,7 @@ from .._checks import Array
 from .._jit import kernel
 from ..problem import Problem
 from .base import Solver
-from .together import Together
+from .together import ONE_EACH, Together, Visits
 from .visits import visit_rows
 
 _EPS = 2.0**-52
@@ -61,19 +61,33 @@ class ExactSteps(Solver):
 
     def _make_steps(self, order: Array) -> None:
         """Visit rows in this order."""
+        if self._has_threads:
+            self._make_steps_together(Visits(order, ONE_EACH, order.size, 0))
+            return
         drift, self.drift = self.drift, None  # should this be interrupted before the account, nothing is known of w
-        if self.team.size > 1 and not self.exactly:
-            if self.together is None:
-                self.together = Together(self.team, self._inverse_smoothness)
-            seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
-            turns, way, gained = self.together.visit(self.data, order, seed, self.alpha, self.w, self.offset)
-            # A turn ends with w + (1/σ') Σ_k (copy_k − w): as many roundings of the copies' ways as there are threads and
-            # some more, and two of w itself. The copies' own roundings are those of their visits.
-            self._account(drift, order.size, (2 + self.team.size) * way, gained, order.size + turns)
-        else:
-            how = (self.exactly, self._inverse_smoothness, order)
-            way, gained = visit_rows(*self.data, *how, self.alpha, self.w, self.offset)
-            self._account(drift, order.size, way, gained, order.size)
+        how = (self.exactly, self._inverse_smoothness, order)
+        way, gained = visit_rows(*self.data, *how, self.alpha, self.w, self.offset)
+        self._account(drift, order.size, way, gained, order.size)
+
+    def _make_steps_together(self, visits: Visits) -> None:
+        """Share out visits to the threads."""
+        drift, self.drift = self.drift, None
+        if self.together is None:
+            self.together = Together(self.team, self._inverse_smoothness)
+        seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
+        turns, way, gained = self.together.visit(self.data, visits, seed, self.alpha, self.w, self.offset)
+        # A turn ends with w + (1/σ') Σ_k (copy_k − w): as many roundings of the copies' ways as there are threads and
+        # some more, and two of w itself. The copies' own roundings are those of their visits.
+        self._account(drift, visits.number, (2 + self.team.size) * way, gained, visits.number + turns)
+
+    @property
+    def _has_threads(self) -> bool:
+        return self.team.size > 1 and not self.exactly
+
+    @property
+    def threads_shuffle(self) -> bool:
+        """Whether each thread shuffles the visits to its own rows: an epoch is one call, and all rows are dealt out in it."""
+        return self._has_threads and self.visits_per_call >= self.problem.n
 
     @property
     def _inverse_smoothness(self) -> float:

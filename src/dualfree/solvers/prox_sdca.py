@@ -17,6 +17,7 @@ from ..rows import number_type
 from ..sampling.permutation import shuffle, shuffle_from, shuffle_runs, shuffle_runs_from
 from .base import RandomNumbers
 from .exact_steps import ExactSteps, run_length
+from .together import ONE_EACH, Visits
 from .visits import visit_rows
 
 # Entries that one call may visit, about a quarter of a millisecond's worth; a visit counts as so many besides its own.
@@ -72,6 +73,8 @@ class Permutations(ProxSdca):
         self.everyone = self.permutation.copy() if self.length > 1 else self.permutation
 
     def _shuffle(self) -> None:
+        if self.threads_shuffle:
+            return
         if self.length > 1:
             shuffle_runs(self.everyone, self.permutation, self.length, self.rng)
         else:
@@ -84,7 +87,10 @@ class Permutations(ProxSdca):
             self._make_epochs(epochs)
         else:
             self.epochs_made = 1
-            super().visit(count)
+            if self.threads_shuffle:
+                self._make_steps_together(Visits(self.everyone, ONE_EACH, self.everyone.size, self.length))
+            else:
+                super().visit(count)
         self.epochs_so_far += self.epochs_made
 
     def _epochs_at_once(self) -> int:

@@ -1,8 +1,8 @@
 """Coordinate steps on several threads: CoCoA+ (Ma et al. 2015) within one machine.
 
-Rows are dealt out to the threads at random, anew each time, and each thread visits its own with its own copy of w. After each
-window, a part of an epoch, what the copies gained is added up in a fixed order, each thread for its own columns: no thread
-ever reads what another one is writing, and the same number of threads gives the same bits.
+Rows are dealt out to the threads at random, anew each time, and each thread shuffles its own, and visits them with its own copy
+of w. After each window, a part of an epoch, what the copies gained is added up in a fixed order, each thread for its own
+columns: no thread ever reads what another one is writing, and the same number of threads gives the same bits.
 
 Of sparse rows, a few columns are in most of them, and it is there that one thread misses what the others do. Those are put
 together several times a window, by themselves: next to each other in memory they are a small part of w.
@@ -14,7 +14,7 @@ threads at worst. That ratio is known after each window; the next one uses it (t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from .. import rows as _rows
 from .._checks import Array
 from .._jit import device, kernel
 from ..problem import Problem
-from ..sampling.permutation import mixed
+from ..sampling.layout import lay_out_own
+from ..sampling.permutation import mixed, shuffle_from, shuffle_runs_from
 from ..team import SAID, Team, columns_of, own_part
 from ..vector_math import copy_into
 from ..workers import share_out
@@ -43,6 +44,21 @@ _BESIDE = 16  # numbers, so that two threads' visits share no cache line
 _BLOCK = 4
 
 
+ONE_EACH = np.empty(0, dtype=np.int32)
+
+
+class Visits(NamedTuple):
+    """Rows to visit: `counts` says how often, ONE_EACH that once; `number` is that of all visits.
+
+    Each thread shuffles its own in runs of so many neighbours; not at all, if a `run` is 0.
+    """
+
+    which: Array
+    counts: Array
+    number: int
+    run: int
+
+
 class Together:
     """The threads' copies of w, and σ'."""
 
@@ -53,38 +69,40 @@ class Together:
         self.scratch = np.empty((size, _COLUMNS))
         self.frequent = _frequent_columns(problem)
         self.known = np.empty((3, size, _padded(self.frequent.size + 1)))
-        self.dealt = np.empty((size, 0), dtype=np.uint32)
+        self.dealt = np.empty((2, size, 0), dtype=np.uint32)
         self.sigma, self.measured = float(size), False
 
     def visit(
-        self, data: Any, order: Array, seed: Any, alpha: Array, w: Array, offset: Array
+        self, data: Any, visits: Visits, seed: Any, alpha: Array, w: Array, offset: Array
     ) -> tuple[int, float, float]:
-        """Visit rows in about this order, changing α, w and the offset.
+        """Visit rows, changing α, w and the offset.
 
         Return how often something was put together, Σ |c| ‖x_i‖, and n times what D gained.
         """
         size = self.team.size
-        each = order.size // size
+        each = visits.number // size
         windows = max(1, min(_SHORT_WINDOWS if w.size <= _FREQUENT else _WINDOWS, each // _LEAST_VISITS))
         turns = max(1, min(_TURNS, each // windows // _LEAST_TURN)) if self.frequent.size else 1
-        visits = (order, _deal(alpha.size, size, seed), self._dealt(order), windows, turns, not self.measured)
+        dealing = (visits.which, visits.counts, visits.run, _deal(alpha.size, size, seed), seed, self._dealt(visits))
+        plan = (dealing, windows, turns, not self.measured)
         means = (self.copies, self.scratch, self.frequent, self.known)
         found = np.zeros((size, SAID))
         point = (alpha, w, offset)
         failed, self.sigma = self.team.lead(
-            _visit, (*data, self.inverse_smoothness), visits, point, self.sigma, means, found
+            _visit, (*data, self.inverse_smoothness), plan, point, self.sigma, means, found
         )
         if failed:  # no error leaves a thread; what failed, a user's loss perhaps, tells it again
-            visit_rows(*data, False, self.inverse_smoothness, order, alpha, w, offset)
+            visit_rows(*data, False, self.inverse_smoothness, visits.which, alpha, w, offset)
             raise MemoryError("A thread had not enough memory.")
         self.measured = True
         way, gained = (float(found[:, k].sum()) for k in (_WAY, _GAINED))
         return windows * turns, way, gained
 
-    def _dealt(self, order: Array) -> Array:
+    def _dealt(self, visits: Visits) -> Array:
         """Where each thread puts down its visits, and in the end how many there are; kept: fresh memory costs time."""
-        if self.dealt.shape[1] < order.size + _BESIDE or self.dealt.dtype != order.dtype:
-            self.dealt = np.empty((self.team.size, order.size + _BESIDE), dtype=order.dtype)
+        kind = visits.which.dtype
+        if self.dealt.shape[2] < visits.number + _BESIDE or self.dealt.dtype != kind:
+            self.dealt = np.empty((2, self.team.size, visits.number + _BESIDE), dtype=kind)
         return self.dealt
 
 
@@ -130,10 +148,10 @@ def _most_frequent(rows: Any, d: int, every: int, most: int) -> Any:
 
 @kernel
 def _visit(
-    orders: Any, cuts: Any, data: Any, visits: Any, point: Any, sigma: float, means: Any, found: Any
+    orders: Any, cuts: Any, data: Any, plan: Any, point: Any, sigma: float, means: Any, found: Any
 ) -> tuple[int, float]:
     """What the caller does: share out turns, and at the end of each window the columns. Return whether one failed, and σ'."""
-    _, _, _, windows, turns, first = visits
+    _, windows, turns, first = plan
     _, w, offset = point
     _, _, frequent, known = means
     extra, size = data[6], cuts.size - 1
@@ -142,7 +160,7 @@ def _visit(
         if _begins_window(number, turns, first):
             found[:, _TOGETHER] = found[:, _APART] = 0.0
         how = (number, sigma, per_offset)
-        if share_out(orders, _turn, (cuts, data, visits, point, how, means, found)):
+        if share_out(orders, _turn, (cuts, data, plan, point, how, means, found)):
             return 1, sigma
         if not _begins_window(number + 1, turns, first):
             continue
@@ -160,20 +178,21 @@ def _visit(
 
 
 @kernel
-def _turn(own: int, cuts: Any, data: Any, visits: Any, point: Any, how: Any, means: Any, found: Any) -> None:
+def _turn(own: int, cuts: Any, data: Any, plan: Any, point: Any, how: Any, means: Any, found: Any) -> None:
     """A thread's visits of one turn, with its own copy of w, after it has heard what the others did in the one before.
 
     What a thread has to say to the others is read in the next turn, and every other turn the same place is used: nobody writes
     to what a slower one has yet to read.
     """
     rows, loss, y, s, v, scale, extra, inverse_smoothness = data
-    order, owners, dealt, windows, turns, first = visits
+    dealing, windows, turns, first = plan
     alpha, w, offset = point
     number, sigma, per_offset = how
     copies, scratch, frequent, known = means
     copy, base, here = own_part(own, cuts, copies), known[2, own], found[own, _OFFSET : _OFFSET + 1]
+    dealt = dealing[-1][0, own]
     if number == 0:
-        dealt[own, -1] = _own_visits(order, owners, own, dealt[own])
+        dealt[-1] = _own_visits(own, dealing)
     if _begins_window(number, turns, first):
         copy_into(w, copy)
         here[0] = offset[0]
@@ -183,8 +202,8 @@ def _turn(own: int, cuts: Any, data: Any, visits: Any, point: Any, how: Any, mea
         squares = _hear(news, 1.0 / sigma, per_offset, frequent, base, copy, here, scratch[own])
         found[own, _TOGETHER] += squares[0]
         found[own, _APART] += squares[1]
-    count, all_turns = np.int64(dealt[own, -1]), windows * turns
-    mine = dealt[own, count * number // all_turns : count * (number + 1) // all_turns]
+    count, all_turns = np.int64(dealt[-1]), windows * turns
+    mine = dealt[count * number // all_turns : count * (number + 1) // all_turns]
     way, gain = visit_rows(
         rows, loss, y, s, v, scale * sigma, extra, False, inverse_smoothness, mine, alpha, copy, here
     )
@@ -298,12 +317,18 @@ def _deal(n: int, size: int, seed: Any) -> Any:
 
 
 @device
-def _own_visits(order: Any, owners: Any, own: int, dealt: Any) -> int:
-    """Put down those visits of `order` that are a thread's own; return how many there are."""
-    count = 0
-    for k in range(order.size):
-        dealt[count] = order[k]
-        count += owners[order[k] >> _BLOCK] == own
+def _own_visits(own: int, dealing: Any) -> int:
+    """Put down the visits that are a thread's own, and shuffle them; return how many there are."""
+    which, counts, run, owners, seed, dealt = dealing
+    out, spare = dealt[0, own], dealt[1, own]
+    own_seed = mixed(seed + np.uint64(own + 1) * np.uint64(0x9E3779B97F4A7C15))
+    if run <= 1:
+        count = lay_out_own(which, counts, owners, _BLOCK, own, out)
+        if run == 1:
+            shuffle_from(out[:count], own_seed)
+        return count
+    count = lay_out_own(which, counts, owners, _BLOCK, own, spare)
+    shuffle_runs_from(spare[:count], out[:count], run, own_seed)
     return count
 
 

@@ -12,7 +12,7 @@ from problems import FORMS, SMOOTH, WEIGHTS, dense, make_problem
 import dualfree as df
 from dualfree.solvers import hessian
 from dualfree.solvers.blas import add_square, dsyrk_address
-from dualfree.solvers.hessian import curvature_sum, derivatives, factorised
+from dualfree.solvers.hessian import curvature_sum, derivatives, factorised, hessian_product
 from dualfree.team import Team
 
 
@@ -107,3 +107,35 @@ def test_how_large_a_hessian_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not fits(20, 21, "dense64")  # larger than the data
     assert fits(100, 30, "dense64")
     assert not fits(100, 31, "dense64")
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("form", ["dense64", "dense32", "csr64"])
+@pytest.mark.parametrize("d", [7, 403])
+def test_products_with_the_hessian(d: int, form: str, fit_intercept: bool) -> None:
+    """By one row at a time and by four; rows without a curvature, wherever they are, have no part in it."""
+    problem = make_problem("squared", n=41, d=d, form=form, fit_intercept=fit_intercept)
+    rng = np.random.default_rng(4)
+    curvatures = rng.uniform(size=41) * (rng.random(41) < 0.6)
+    X = np.column_stack([dense(problem).astype(float), np.ones((41, int(fit_intercept)))])
+    penalty = np.full(X.shape[1], problem.lam)
+    penalty[d:] = 0.0
+    vector = rng.normal(size=X.shape[1])
+    expected = X.T @ (curvatures * (X @ vector)) / 41 + penalty * vector
+    found = hessian_product(Team(problem), curvatures, vector)
+    assert np.allclose(found, expected, rtol=1e-12, atol=1e-13 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("form", ["dense64", "dense32", "csr64"])
+@pytest.mark.parametrize("d", [7, 403])
+@pytest.mark.parametrize("n", [1, 4, 70])
+def test_margins_and_sums_of_long_rows(n: int, d: int, form: str) -> None:
+    problem = make_problem("squared", n=n, d=d, form=form)
+    X, rng = dense(problem).astype(float), np.random.default_rng(5)
+    w, factors = rng.normal(size=d), rng.normal(size=n)
+    z, again, out = np.empty(n), np.empty(n), np.empty(d)
+    team = Team(problem)
+    team.margins_into(w, z)
+    team.margins_and_sum_into(w, factors, again, out, np.empty(d))
+    for found, expected in ((z, X @ w), (again, X @ w), (out, factors @ X)):
+        assert np.allclose(found, expected, rtol=1e-12, atol=1e-13 * np.abs(expected).max())

@@ -35,6 +35,8 @@ _SOME = 2048  # entries, looked at together for a value other than 1
 # A sparse matrix has few zeros where this part of its entries is stored: with few columns, with more.
 _FULL, _FEW_COLUMNS = (0.4, 0.6), 100
 _SMALL, _LARGE = 1 << 13, 1 << 26  # entries: less is not worth it, more would take too much memory
+# Numbers in a dense row, from which on four of them at a time are quicker than one: w no longer stays in the nearest cache.
+_BY_FOUR = 400
 TOGETHER = 64  # rows that stay in the first-level cache between two uses
 
 
@@ -113,6 +115,16 @@ def row_add_then_dot(rows: Rows, i: int, scale: float, j: int, w: Any) -> float:
 
 def rows_add(rows: Rows, factors: Any, first: int, last: int, w: Any) -> None:
     """w += Σ factor_i x_i over first ≤ i < last."""
+    raise NotImplementedError("compiled code only")
+
+
+def rows_dot(rows: Rows, first: int, last: int, w: Any, z: Any) -> None:
+    """z_i = x_i · w over first ≤ i < last."""
+    raise NotImplementedError("compiled code only")
+
+
+def rows_add_products(rows: Rows, factors: Any, w: Any, constant: float, out: Any) -> float:
+    """out += Σ t_i x_i with t_i = factor_i (x_i · w + constant); factors are not negative. Return Σ t_i."""
     raise NotImplementedError("compiled code only")
 
 
@@ -362,6 +374,91 @@ def _rows_add(rows: Any, factors: Any, first: Any, last: Any, w: Any) -> Any:
     return sparse
 
 
+@overload(rows_dot, strict=False, jit_options=_FAST)
+def _rows_dot(rows: Any, first: Any, last: Any, w: Any, z: Any) -> Any:
+    def one_by_one(rows: Any, first: Any, last: Any, w: Any, z: Any) -> Any:
+        for i in range(first, last):
+            z[i] = row_dot(rows, i, w)
+
+    if not is_dense(rows):
+        return one_by_one
+
+    def dense(rows: Any, first: Any, last: Any, w: Any, z: Any) -> Any:
+        i = first
+        if rows[0].shape[1] >= _BY_FOUR:
+            while i + 4 <= last:
+                z[i], z[i + 1], z[i + 2], z[i + 3] = _four_dots(rows[0], i, i + 1, i + 2, i + 3, w)
+                i += 4
+        while i < last:
+            z[i] = row_dot(rows, i, w)
+            i += 1
+
+    return dense
+
+
+@device(reassociate=True)
+def _four_dots(X: Any, i: int, j: int, k: int, m: int, w: Any) -> tuple[float, float, float, float]:
+    """Four dense rows times w, which is loaded once for all of them."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    for column in range(X.shape[1]):
+        here = w[column]
+        a += X[i, column] * here
+        b += X[j, column] * here
+        c += X[k, column] * here
+        d += X[m, column] * here
+    return a, b, c, d
+
+
+@device(reassociate=True)
+def _add_four(X: Any, i: int, j: int, k: int, m: int, a: float, b: float, c: float, d: float, out: Any) -> None:
+    """out += a, b, c and d times four dense rows."""
+    for column in range(X.shape[1]):
+        out[column] += (a * X[i, column] + b * X[j, column]) + (c * X[k, column] + d * X[m, column])
+
+
+@device
+def _add_each_product(rows: Any, factors: Any, w: Any, constant: float, out: Any) -> float:
+    total = 0.0
+    for i in range(factors.size):
+        if factors[i] > 0.0:
+            t = factors[i] * (row_dot(rows, i, w) + constant)
+            row_add(rows, i, t, out)
+            total += t
+    return total
+
+
+@overload(rows_add_products, strict=False, jit_options=_FAST)
+def _rows_add_products(rows: Any, factors: Any, w: Any, constant: Any, out: Any) -> Any:
+    if not is_dense(rows):
+        return lambda rows, factors, w, constant, out: _add_each_product(rows, factors, w, constant, out)
+
+    def dense(rows: Any, factors: Any, w: Any, constant: Any, out: Any) -> Any:
+        X = rows[0]
+        if X.shape[1] < _BY_FOUR:
+            return _add_each_product(rows, factors, w, constant, out)
+        chosen, total = np.empty(4, dtype=np.uint64), 0.0
+        used = 0
+        for row in range(factors.size):
+            chosen[used] = row
+            used += factors[row] > 0.0
+            if used == 4:
+                used = 0
+                i, j, k, m = chosen[0], chosen[1], chosen[2], chosen[3]
+                a, b, c, d = _four_dots(X, i, j, k, m, w)
+                a, b = factors[i] * (a + constant), factors[j] * (b + constant)
+                c, d = factors[k] * (c + constant), factors[m] * (d + constant)
+                _add_four(X, i, j, k, m, a, b, c, d, out)
+                total += (a + b) + (c + d)
+        for place in range(used):
+            i = chosen[place]
+            t = factors[i] * (row_dot(rows, i, w) + constant)
+            row_add(rows, i, t, out)
+            total += t
+        return total
+
+    return dense
+
+
 @overload(row_add_squares, strict=False, jit_options=_FAST)
 def _row_add_squares(rows: Any, i: Any, scale: Any, out: Any) -> Any:
     if is_dense(rows):
@@ -473,8 +570,7 @@ def sum_of_squared_lengths(rows: Rows) -> int:
 @kernel
 def margins_into(rows: Rows, w: Any, z: Any) -> None:
     """z_i = x_i · w."""
-    for i in range(z.size):
-        z[i] = row_dot(rows, i, w)
+    rows_dot(rows, 0, z.size, w, z)
 
 
 @kernel
@@ -501,8 +597,7 @@ def margins_and_sum_into(rows: Rows, w: Any, alpha: Any, block: int, z: Any, out
         last = min(first + block, alpha.size)
         for begin in range(first, last, TOGETHER):
             end = min(begin + TOGETHER, last)
-            for i in range(begin, end):
-                z[i] = row_dot(rows, i, w)
+            rows_dot(rows, begin, end, w, z)
             rows_add(rows, alpha, begin, end, part)
         for j in range(out.size):
             out[j] += part[j]

@@ -436,17 +436,12 @@ def part_of_product(
     """A thread's total = (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
     out = own_part(own, cuts, totals)
     out[:] = 0.0
-    constant = vector[-1] if intercept else 0.0
-    total = 0.0
     mine = own_rows(own, cuts)
-    rows, curvatures = _rows.rows_between(rows, mine), curvatures[mine]
-    for i in range(curvatures.size):
-        if curvatures[i] > 0.0:
-            factor = curvatures[i] / n * (_rows.row_dot(rows, i, vector) + constant)
-            _rows.row_add(rows, i, factor, out)
-            total += factor
+    constant = vector[-1] if intercept else 0.0
+    total = _rows.rows_add_products(_rows.rows_between(rows, mine), curvatures[mine], vector, constant, out)
     if intercept:
         out[-1] += total
+    out /= n
 
 
 @kernel

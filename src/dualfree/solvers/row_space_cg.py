@@ -34,6 +34,7 @@ _ABOUT = 0.01  # how far w(α) may be from weights given, to be taken for them
 # Where columns are of very different scale and not many more than rows, a preconditioner would be needed: known after so many
 # passes by a way left that is so many times as long. And what a certificate may exceed the estimate by.
 _EARLY, _TOO_LONG, _WRONG = 60, 4.0, 10.0
+_AT_ONCE = 4  # rows that are multiplied and added while they are near
 
 
 class RowSpaceCg(ConjugateGradients):
@@ -183,10 +184,13 @@ def _times(own: int, cuts: Any, rows: Any, s: Any, vector: Any, along: Any, tota
     total[:] = 0.0
     mine = own_rows(own, cuts)
     rows, s, along = _rows.rows_between(rows, mine), s[mine], along[mine]
-    for i in range(s.size):
-        along[i] = _rows.row_dot(rows, i, vector)
-        if s[i] > 0.0:
-            _rows.row_add(rows, i, s[i] * along[i], total)
+    factors = np.empty(s.size)
+    for first in range(0, s.size, _AT_ONCE):
+        last = min(first + _AT_ONCE, s.size)
+        _rows.rows_dot(rows, first, last, vector, along)
+        for i in range(first, last):
+            factors[i] = s[i] * along[i]
+        _rows.rows_add(rows, factors, first, last, total)
 
 
 @kernel

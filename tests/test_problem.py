@@ -17,6 +17,7 @@ from reference import Reference
 import dualfree as df
 from dualfree import rows as _rows
 from dualfree.multinomial import MultinomialProblem
+from dualfree.problem import class_numbers
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(20, 3))
@@ -346,3 +347,34 @@ def test_products_with_rows_of_every_length(values: Any, ones: bool) -> None:
     w, z = rng.normal(size=300), np.empty(100)
     _rows.margins_into(problem.rows, w, z)
     assert z == pytest.approx(matrix.astype(np.float64) @ w, rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [3, 1, 3, 3],
+        [-1.0, 1.0, 1.0],
+        [2.5, -7.0, 2.5, 0.0],
+        [True, False, True],
+        [5, 5],
+        np.array([200, 7, 7], dtype=np.uint8),
+        ["b", "a", "c", "a"],
+        np.array(["no", "yes", "no"], dtype=object),
+        [],
+    ],
+)
+def test_classes_and_their_numbers(labels: Any) -> None:
+    labels = np.asarray(labels)
+    classes, numbers = class_numbers(labels)
+    expected = np.unique(labels, return_inverse=True)
+    assert np.array_equal(classes, expected[0])
+    assert classes.dtype == expected[0].dtype
+    assert np.array_equal(numbers, expected[1])
+
+
+def test_weights_of_one_are_no_weights() -> None:
+    X, y = np.arange(6.0).reshape(3, 2), [1.0, 2.0, 4.0]
+    for weights, unit in ((None, True), (np.ones(3), True), ([1, 1, 1], True), ([1.0, 1.0, 2.0], False)):
+        problem = df.Problem(X, y, loss="squared", lam=1.0, sample_weight=weights)
+        assert problem.unit_weights is unit
+        assert problem.with_targets(y, [1.0, 0.5, 1.0]).unit_weights is False

@@ -15,7 +15,7 @@ from .._checks import Array
 from ..certificate import Certificate
 from ..losses import Loss
 from ..multinomial import MultinomialCertificate
-from ..problem import Problem
+from ..problem import Problem, class_numbers
 from ._base import CertifiedModel
 from ._callbacks import Progress, with_callbacks
 from ._solving import AnyProblem
@@ -73,8 +73,9 @@ class CertifiedClassifier(ClassifierMixin, CertifiedModel):  # type: ignore[misc
 
     def _checked_classes(self, X: Any, y: Any, sample_weight: Any) -> tuple[Array, Array, Array]:
         """Return the classes, each row's position among them, and the checked weights."""
-        check_classification_targets(y)
-        classes, own = np.unique(y, return_inverse=True)
+        if not _are_whole_numbers(y):  # which are classes; to find out what others are takes milliseconds
+            check_classification_targets(y)
+        classes, own = class_numbers(y)
         if classes.size < 2:
             raise ValueError(
                 "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
@@ -94,10 +95,11 @@ class CertifiedClassifier(ClassifierMixin, CertifiedModel):  # type: ignore[misc
 
         One against the rest, a class's weight counts in its own problem only, as in LIBLINEAR.
         """
-        self._check_every_class(own, weights * class_weights[own], class_weights.size)
+        cost = self._costs(own, weights, class_weights)
+        self._check_every_class(own, cost, class_weights.size)
         loss, factor = self._loss()
         if class_weights.size == 2:
-            cost = factor * weights * class_weights[own]
+            cost = factor * cost
             return [Problem(X, own, loss, self._penalty(cost), cost, self.fit_intercept)]
         problems: list[Any] = []
         for k in range(class_weights.size):
@@ -108,6 +110,11 @@ class CertifiedClassifier(ClassifierMixin, CertifiedModel):  # type: ignore[misc
             else:
                 problems.append(problems[0].with_targets(mine, cost).with_lam(self._penalty(cost)))
         return problems
+
+    @staticmethod
+    def _costs(own: Array, weights: Array, class_weights: Array) -> Array:
+        """Return each row's weight times that of its class."""
+        return weights if (class_weights == 1.0).all() else weights * class_weights[own]
 
     def _check_every_class(self, own: Array, cost: Array, n_classes: int) -> None:
         if self.fit_intercept:
@@ -196,3 +203,8 @@ class CertifiedClassifier(ClassifierMixin, CertifiedModel):  # type: ignore[misc
             most[row, winner] = -np.inf
             certain = least > most.max(axis=1)
         return self._winners(scores), certain
+
+
+def _are_whole_numbers(y: Array) -> bool:
+    kind = y.dtype.kind
+    return kind in "biu" or (kind == "f" and bool((y == np.rint(y)).all()))

@@ -145,7 +145,7 @@ class LogisticRegression(CertifiedClassifier):
         if class_weights.size == 2 or self.multi_class == "ovr":
             return super()._problems(X, own, weights, class_weights)
         self._check_multinomial_solver()
-        cost = weights * class_weights[own]
+        cost = self._costs(own, weights, class_weights)
         self._check_every_class(own, cost, class_weights.size)
         return [MultinomialProblem(X, own, self._penalty(cost), cost, self.fit_intercept)]
 

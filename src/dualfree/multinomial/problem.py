@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import rows as _rows
 from .._checks import Array, finite_matrix, real_number, sample_weights
+from ..problem import class_numbers
 from .passes import Passes
 
 _EPS = 2.0**-52
@@ -107,7 +108,7 @@ class MultinomialProblem:
             raise ValueError(f"y must have one dimension, got shape {labels.shape}.")
         if labels.size != self.n:
             raise ValueError(f"y must have one entry per row of X ({self.n}), got {labels.size}.")
-        classes, own = np.unique(labels, return_inverse=True)
+        classes, own = class_numbers(labels)
         if classes.size < 2:
             raise ValueError(f"y must hold at least two classes, got only {classes.tolist()[0]!r}.")
         if self.fit_intercept:

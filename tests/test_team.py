@@ -114,6 +114,27 @@ def test_the_intercept_does_not_overshoot(size: int) -> None:
     assert np.linalg.norm(w - steps.w) <= steps.drift
 
 
+def test_long_dense_rows_are_put_together_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread's visits to 100 rows of 50 columns are 5,000 entries, and so many windows as their number allows."""
+    monkeypatch.setattr(together, "_LEAST_VISITS", 100)
+    problem = make_problem("squared_hinge", n=200, d=50)
+    for entries, most, windows in ((1 << 20, 64, 1), (500, 64, 10), (500, 4, 4)):
+        monkeypatch.setattr(together, "_LEAST_ENTRIES", entries)
+        monkeypatch.setattr(together, "_MOST_WINDOWS", most)
+        steps = Permutations(problem, np.random.default_rng(0))
+        with team.Team(problem, 2) as steps.team:
+            steps.start(np.zeros(problem.n), 0.0)
+            make_epochs(steps, 30)
+            assert steps.together is not None
+            visits = together.Visits(steps.everyone, together.ONE_EACH, 200, 1)
+            put_together, _, _ = steps.together.visit(
+                steps.data, visits, np.uint64(1), steps.alpha, steps.w, steps.offset
+            )
+        assert put_together == windows
+        w = problem.weights_of(steps.alpha)
+        assert np.allclose(w, steps.w, rtol=1e-9, atol=1e-12)
+
+
 def test_frequent_columns_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "_FREQUENT", 3)
     X = np.zeros((40, 9))

@@ -35,6 +35,8 @@ from .visits import visit_rows
 _WINDOWS, _SHORT_WINDOWS, _TURNS = 2, 8, 8
 _FREQUENT, _COUNTED = 2048, 1 << 16
 _LEAST_VISITS, _LEAST_TURN = 256, 128
+# The same of long dense rows, in entries; and no more windows than this.
+_LEAST_ENTRIES, _MOST_WINDOWS = 1 << 18, 64
 _CAUTION, _DAMPING = 1.1, 0.6
 _COLUMNS = 512
 # What is found of each thread, by its place.
@@ -82,6 +84,8 @@ class Together:
         size = self.team.size
         each = visits.number // size
         windows = max(1, min(_SHORT_WINDOWS if w.size <= _FREQUENT else _WINDOWS, each // _LEAST_VISITS))
+        if self.team.problem.is_dense:  # a visit costs as much as putting w together does, or half of that
+            windows = max(windows, min(_MOST_WINDOWS, each * w.size // _LEAST_ENTRIES))
         turns = max(1, min(_TURNS, each // windows // _LEAST_TURN)) if self.frequent.size else 1
         dealing = (visits.which, visits.counts, visits.run, _deal(alpha.size, size, seed), seed, self._dealt(visits))
         plan = (dealing, windows, turns, not self.measured)

@@ -82,3 +82,9 @@ def test_few_columns_are_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     with Team(make_problem("squared", n=60, d=30), 2) as shared:
         assert Factor(positive(cholesky._WORTH_SHARING - 1), 1.0, shared).team is None
         assert Factor(positive(cholesky._WORTH_SHARING), 1.0, shared).team is shared
+
+
+def test_numbers_that_are_not_finite_come_to_an_end(threads: Team) -> None:
+    matrix = positive(150)
+    matrix[3, 70] = np.nan
+    assert not np.isfinite(Factor(matrix, 1.0, threads).divided(np.ones(150))).all()

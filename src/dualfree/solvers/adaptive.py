@@ -51,9 +51,8 @@ class Adaptive(ExactSteps):
         _, self.c = lemma_scales(problem, self.extra)
         self.shares = np.zeros(problem.n)
         self.everyone = np.arange(problem.n, dtype=_rows.number_type(problem.n))
-        self.order = np.empty(
-            problem.n + 2, dtype=self.everyone.dtype
-        )  # rounding may make one visit more; see `lay_out`
+        # rounding may make one visit more, and `lay_out` wants a place more than visits
+        self.order = np.empty(problem.n + 2, dtype=self.everyone.dtype)
         self.sharing, self.counts = self.everyone, np.empty(problem.n, dtype=np.int32)
         self.length = run_length(problem)
         self.short_scans = self.short_scans_left = 0

@@ -41,7 +41,7 @@ class Factor:
         scale = 1.0 / np.sqrt(np.diagonal(matrix))
         self.scale = math.sqrt(over) * scale
         self.upper, bump, trouble = np.empty_like(matrix) if out is None else out, 0.0, 1
-        while trouble:
+        while trouble and bump < math.inf:  # numbers that are not finite never go well
             if self.team is None:
                 _scale(matrix, scale, bump, 0, size, self.upper)
                 # the upper triangle, row by row, is the lower one of the transpose, column by column: nothing is copied

@@ -83,6 +83,7 @@ def fit(measured: Sequence[Rounds]) -> Constants:
         raise ValueError(f"{matrix.shape[1]} constants need as many different rounds, got {len(measured)}.")
     scaled = matrix / seconds[:, None]
     size = np.linalg.norm(scaled, axis=0)  # the columns differ by ten orders of magnitude
+    size[size == 0.0] = 1.0  # what no round had, entries far from the processor for example: its constant is 0
     found, _ = nnls(scaled / size, np.ones(len(measured)))
     return Constants(*(float(value) for value in found / size))
 

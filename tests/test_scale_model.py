@@ -38,6 +38,13 @@ def test_no_constant_is_negative():
     assert found.per_entry == pytest.approx(4e-9, rel=0.1)
 
 
+def test_what_no_round_had_costs_nothing():
+    """All data near the processor: nothing is known of those that are far."""
+    found = fit([rounds(*case) for case in itertools.product((2, 4, 8), (1e6, 1e8), (1e3, 1e4))])
+    assert found.per_far_entry == 0.0
+    assert found.per_entry == pytest.approx(TRUE.per_entry, rel=1e-6)
+
+
 def test_cores_are_shared():
     """Eight partitions on two cores take four times as long as on eight."""
     assert rounds(8, 1e9, 0.0).parts[0] == 5e8

@@ -30,7 +30,9 @@ _IN_ORDER = _PLAIN | {"fastmath": {"contract"}}
 _LONG = 1 << 13
 _SHORT = 40  # entries of a sparse row, below which they are best gone through one by one
 _LINE = 64  # bytes of a cache line
-_HEAD, _SPARSE_HEAD = 128, 16  # entries
+_HEAD, _SPARSE_HEAD = 128, 16  # entries of a row that are asked for beforehand: dense, and sparse ones
+# Sparse rows of more than so many bytes are asked for as a whole; of values and of indices up to so many.
+_MEDIUM, _WHOLE = 256, 4096
 _SOME = 2048  # entries, looked at together for a value other than 1
 # A sparse matrix has few zeros where this part of its entries is stored: with few columns, with more.
 _FULL, _FEW_COLUMNS = (0.4, 0.6), 100
@@ -139,7 +141,7 @@ def row_outer_add(rows: Rows, i: int, scale: float, matrix: Any) -> None:
 
 
 def row_prefetch(rows: Rows, i: int) -> None:
-    """Ask the memory for the beginning of x_i, which is needed soon; the processor follows a longer row by itself."""
+    """Ask the memory for x_i, which is needed soon: for the beginning of a dense row, which the processor follows by itself."""
     raise NotImplementedError("compiled code only")
 
 
@@ -173,20 +175,26 @@ def _row_value(rows: Any, position: Any) -> Any:
     return lambda rows, position: rows[0][position]
 
 
-@intrinsic
-def _prefetch(typing_context: Any, address: Any) -> Any:
-    """Fetch the cache line at an address, to be read."""
+def _prefetch_to(level: int) -> Any:
+    """Return what fetches the cache line at an address, to be read, into the cache of this level."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        declared = builder.module.declare_intrinsic(
-            "llvm.prefetch", (pointer,), ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        )
-        to_read, keep, data = number(0), number(3), number(1)
-        builder.call(declared, [builder.inttoptr(arguments[0], pointer), to_read, keep, data])
-        return context.get_dummy_value()
+    @intrinsic
+    def prefetch(typing_context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            declared = builder.module.declare_intrinsic(
+                "llvm.prefetch", (pointer,), ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+            )
+            to_read, keep, data = number(0), number(4 - level), number(1)
+            builder.call(declared, [builder.inttoptr(arguments[0], pointer), to_read, keep, data])
+            return context.get_dummy_value()
 
-    return types.void(types.uintp), generate
+        return types.void(types.uintp), generate
+
+    return prefetch
+
+
+_prefetch, _prefetch_to_second = _prefetch_to(1), _prefetch_to(2)
 
 
 @device(inline=True)
@@ -196,11 +204,19 @@ def prefetch_item(array: Any, i: int) -> None:
 
 
 @device(inline=True)
-def _prefetch_items(array: Any, first: int, last: int, most: int) -> None:
-    """Fetch the cache lines of array[first:last], those of so many items at most."""
-    begin, end = np.int64(first), min(np.int64(last), np.int64(first) + most)
-    for address in range(array.ctypes.data + begin * array.itemsize, array.ctypes.data + end * array.itemsize, _LINE):
-        _prefetch(np.uintp(address))
+def _prefetch_entries(array: Any, first: Any, number: Any, whole: bool) -> None:
+    """Fetch the values or the indices of a sparse row that is needed soon.
+
+    Of a short row the first cache line or two. A longer one comes as a whole, into the second-level cache: there it does not
+    drive out what the visits before it use, and nobody waits until the processor finds out by itself that it goes on.
+    """
+    begin = array.ctypes.data + np.int64(first) * array.itemsize
+    if whole:
+        for address in range(begin, begin + min(number * array.itemsize, _WHOLE), _LINE):
+            _prefetch_to_second(np.uintp(address))
+    else:
+        for address in range(begin, begin + min(number, _SPARSE_HEAD) * array.itemsize, _LINE):
+            _prefetch(np.uintp(address))
 
 
 @overload(row_prefetch, strict=False, jit_options=_PLAIN)
@@ -209,17 +225,27 @@ def _row_prefetch(rows: Any, i: Any) -> Any:
 
         def dense(rows: Any, i: Any) -> Any:
             d = rows[0].shape[1]
-            _prefetch_items(rows[0], np.int64(i) * d, np.int64(i + 1) * d, _HEAD)
+            begin = rows[0].ctypes.data + np.int64(i) * d * rows[0].itemsize
+            for address in range(begin, begin + min(d, _HEAD) * rows[0].itemsize, _LINE):
+                _prefetch(np.uintp(address))
 
         return dense
 
     if _is_ones(rows):
-        return lambda rows, i: _prefetch_items(rows[0], rows[1][i], rows[1][i + 1], _SPARSE_HEAD)
+
+        def ones(rows: Any, i: Any) -> Any:
+            indices, indptr = rows
+            number = row_length(rows, i)
+            _prefetch_entries(indices, indptr[i], number, number * indices.itemsize > _MEDIUM)
+
+        return ones
 
     def sparse(rows: Any, i: Any) -> Any:
         data, indices, indptr = rows
-        _prefetch_items(data, indptr[i], indptr[i + 1], _SPARSE_HEAD)
-        _prefetch_items(indices, indptr[i], indptr[i + 1], _SPARSE_HEAD)
+        number = row_length(rows, i)
+        whole = number * (data.itemsize + indices.itemsize) > _MEDIUM
+        _prefetch_entries(data, indptr[i], number, whole)
+        _prefetch_entries(indices, indptr[i], number, whole)
 
     return sparse
 

@@ -30,8 +30,9 @@ from dualfree.solvers.exact_steps import ExactSteps, run_length
 from dualfree.solvers.exactness import Exactness
 from dualfree.solvers.linear_cg import LinearCg
 from dualfree.solvers.newton import Newton
-from dualfree.solvers.prox_sdca import Permutations
+from dualfree.solvers.prox_sdca import Permutations, ProxSdca
 from dualfree.solvers.sample import Sample, sample_size, tells_weights
+from dualfree.solvers.visits import visit_rows
 from dualfree.team import Team
 from dualfree.vector_math import vector_log
 
@@ -91,9 +92,88 @@ def text(n: int, lam: float) -> df.Problem:
 
 
 def test_text_is_for_coordinate_steps() -> None:
-    hard = df.solve(text(3000, 1e-5), tol=1e-8, max_epochs=5000, random_state=0)
+    hard = df.solve(text(3000, 1e-6), tol=1e-8, max_epochs=5000, random_state=0)
     assert phases(hard)[:2] == ["prox-sdca", "adaptive"]
     assert hard.status is df.Status.CONVERGED
+
+
+def test_steps_go_beyond_the_top_where_rows_hold_one_another_back() -> None:
+    """Sparse rows with many columns and a small λ; the same problem takes far fewer passes, to the same optimum."""
+    hard = text(3000, 1e-5)
+    parts = [Permutations(text(3000, lam), np.random.default_rng(0)).part_of_q for lam in (1e-5, 1e-2)]
+    assert parts == [0.75, 1.0]
+    assert ProxSdca(hard, np.random.default_rng(0)).part_of_q == 1.0  # by name: as the paper has it
+    assert Permutations(make_problem("logistic", lam=1e-6), np.random.default_rng(0)).part_of_q == 1.0  # few columns
+    cornered = df.Problem(hard.X, hard.y, loss="hinge", lam=1e-5)
+    assert Permutations(cornered, np.random.default_rng(0)).part_of_q == 1.0
+
+    def passes() -> tuple[float, df.Result]:
+        result = df.solve(hard, tol=1e-8, max_epochs=5000, random_state=0)
+        assert result.status is df.Status.CONVERGED
+        return float(result.trace.passes[-1]), result
+
+    beyond, result = passes()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ExactSteps, "part_of_q", 1.0)
+        exact, other = passes()
+    assert beyond < 0.75 * exact
+    assert np.linalg.norm(result.w - other.w) <= result.certificate.distance_bound + other.certificate.distance_bound
+
+
+@pytest.mark.parametrize("weights", ["none", "random", "zeros"])
+@pytest.mark.parametrize("part", [0.5, 0.75, 1.0])
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_a_step_gains_what_it_says(loss: str, part: float, weights: str) -> None:
+    """D's gain of one visit after the other, also of steps that go beyond the top; and the sum is not idle."""
+    problem = make_problem(loss, n=40, d=5, lam=1e-3, weights=weights)
+    alpha, w, offset, said, dual = np.zeros(40), np.zeros(5), np.zeros(1), 0.0, problem.dual(np.zeros(40))
+    fixed = problem.rows, problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
+    how = (1.0 / (problem.lam * problem.n), 0.0, True, 1.0 / problem.loss.smoothness, part)
+    for i in np.random.default_rng(0).permutation(np.tile(np.arange(40), 3)):
+        _, gained = visit_rows(*fixed, *how, np.array([i], dtype=np.uint32), alpha, w, offset)
+        now = problem.dual(alpha)
+        assert now - dual >= gained / 40 - 1e-12 * (1 + abs(now))
+        dual, said = now, said + gained
+    assert said > 0.0
+
+
+def test_the_last_epoch_is_as_long_as_it_must_be() -> None:
+    """Fewer passes than epochs, one certificate, and the point is the one that whole epochs lead to, a little earlier."""
+    problem = text(3000, 1.0 / 3000)
+    result = df.solve(problem, tol=1e-6, random_state=0)
+    assert result.status is df.Status.CONVERGED
+    assert phases(result) == ["prox-sdca"]
+    short = float(result.trace.passes[-1])
+    assert result.n_epochs - 1 < short <= result.n_epochs - 0.2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Permutations, "may_shorten", False)
+        whole = df.solve(problem, tol=1e-6, random_state=0)
+    assert float(whole.trace.passes[-1]) == whole.n_epochs > short
+    by_name = df.solve(problem, "prox-sdca", tol=1e-6, random_state=0)
+    assert float(by_name.trace.passes[-1]) == by_name.n_epochs  # the paper's methods have whole epochs
+
+
+@pytest.mark.parametrize(
+    ("rate", "estimate", "part"),
+    [(2.0, 1.5, 1.2 * math.log(1.5) / 2.0), (2.0, 1.01, 0.2), (2.0, 5.0, 1.0), (0.0, 1.5, 1.0), (2.0, 0.0, 1.0)],
+)
+def test_what_part_of_an_epoch_is_wanted(rate: float, estimate: float, part: float) -> None:
+    problem = make_problem("squared_hinge")
+    options: dict[str, Any] = {
+        "tol": 1e-3,
+        "max_epochs": 10,
+        "max_time": None,
+        "callback": None,
+        "evaluate_every": None,
+    }
+    run = Run(problem, Permutations(problem, np.random.default_rng(0)), **options)
+    run.begin(None, 0.0)
+    assert run._part_wanted() == 1.0
+    run.rate, run.first_estimate = rate, estimate * run.target
+    assert run._part_wanted() == pytest.approx(part)
+    run.solver.gap_estimate = estimate * run.target
+    run.trace.append(run.trace[-1])
+    assert run._part_wanted() == pytest.approx(part)
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -210,7 +290,7 @@ def test_newton_looks_at_a_sample_of_many_columns(loss: str) -> None:
     X = scipy.sparse.csr_matrix((rng.normal(1.0, 0.3, size=12 * n), columns.ravel(), np.arange(n + 1) * 12), (n, d))
     score = X @ rng.normal(size=d) + rng.normal(size=n)
     problem = df.Problem(X, score if loss == "huber" else score > 0, loss, 1.0 / n)
-    result = df.solve(problem, tol=1e-8, random_state=0)
+    result = df.solve(problem, tol=1e-8, random_state=1)
     assert result.status is df.Status.CONVERGED
     assert phases(result)[-1] == "newton"
 
@@ -354,11 +434,11 @@ def test_drift_bounds_the_distance_from_the_sum(loss: str, kind: type) -> None:
     assert solver.drift < 1e-9 * np.linalg.norm(solver.w)
 
 
-def share_out(shares: np.ndarray, which: np.ndarray, offset: float) -> np.ndarray:
+def share_out(shares: np.ndarray, which: np.ndarray, offset: float, part: float = 1.0) -> np.ndarray:
     """An epoch's visits, in the order in which they are laid out."""
     counts, order = np.full(shares.size, -7, dtype=np.int32), np.empty(shares.size + 2, dtype=np.int32)
     sums = (float(shares[which].sum()), int((shares[which] > 0).sum()))
-    number = round_shares(shares, which, *sums, 40.0, offset, counts)
+    number = round_shares(shares, which, *sums, part * shares.size, 40.0, offset, counts)
     assert number == lay_out(which, counts, order)
     return order[:number]
 
@@ -383,6 +463,7 @@ def test_half_of_the_shares_are_what_the_lemma_says() -> None:
     alone[3] = 1.0
     assert np.array_equal(share_out(alone, np.arange(200), 0.5), np.full(200, 3))
     assert share_out(np.zeros(200), np.arange(200), 0.5).size == 0
+    assert abs(share_out(shares, np.arange(200), 0.5, part=0.3).size - 60) <= 1
 
 
 def test_permutations_are_fair() -> None:

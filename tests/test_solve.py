@@ -548,9 +548,9 @@ def test_dense_rows_are_visited_like_sparse_ones(d: int) -> None:
         loss, y, s, v = problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
         alpha, w, offset = np.zeros(40), np.zeros(d), np.zeros(1)
         scale = 1.0 / (problem.lam * 40)
-        visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, order[:0], alpha, w, offset)
+        visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, 1.0, order[:0], alpha, w, offset)
         assert not alpha.any()
-        travelled, gained = visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, order, alpha, w, offset)
+        travelled, gained = visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, 1.0, order, alpha, w, offset)
         assert np.allclose(w, problem.weights_of(alpha), rtol=0, atol=1e-12)
         seen.append((alpha, travelled, gained))
     assert np.allclose(seen[0][0], seen[1][0], rtol=0, atol=1e-12)

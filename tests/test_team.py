@@ -127,12 +127,45 @@ def test_long_dense_rows_are_put_together_more_often(monkeypatch: pytest.MonkeyP
             make_epochs(steps, 30)
             assert steps.together is not None
             visits = together.Visits(steps.everyone, together.ONE_EACH, 200, 1)
-            put_together, _, _ = steps.together.visit(
+            made, put_together, _, _ = steps.together.visit(
                 steps.data, visits, np.uint64(1), steps.alpha, steps.w, steps.offset
             )
-        assert put_together == windows
+        assert (made, put_together) == (200, windows)
         w = problem.weights_of(steps.alpha)
         assert np.allclose(w, steps.w, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_short_epochs_begin_with_the_rows_that_have_waited_longest(size: int) -> None:
+    """They take up the order of the last epoch, where the last short one ended; a whole epoch has a new one."""
+    problem = make_problem("squared", n=300, d=3, lam=1e-3)
+    steps = Permutations(problem, np.random.default_rng(0))
+    with team.Team(problem, 1) as steps.team:
+        steps.team._share(problem, size)
+        steps.team._workers = Workers(size)
+        steps.start(np.zeros(problem.n), 0.0)
+        make_epochs(steps, 1)
+        orders = [steps.permutation.copy()] if size == 1 else [own[: int(own[-1])].copy() for own in _dealt(steps)]
+        for begin in (0.0, 0.25, 0.5, 0.75, 0.0):
+            steps.part_wanted, before = 0.25, steps.alpha.copy()
+            touched = steps.rows_touched
+            make_epochs(steps, 1)
+            changed = set(np.flatnonzero(steps.alpha != before).tolist())
+            expected = [own[int(begin * own.size) : int((begin + 0.25) * own.size)] for own in orders]
+            visited = set(np.concatenate(expected).tolist())
+            assert changed <= visited
+            assert len(changed) > 0.9 * len(visited)  # some rows have nothing to gain
+            assert steps.rows_touched - touched == len(visited)
+        steps.part_wanted = 1.0
+        make_epochs(steps, 1)
+        after = [steps.permutation] if size == 1 else [own[: int(own[-1])] for own in _dealt(steps)]
+        assert any(own.size != new.size or (own != new).any() for own, new in zip(orders, after, strict=True))
+        assert np.linalg.norm(problem.weights_of(steps.alpha) - steps.w) <= steps.drift
+
+
+def _dealt(steps: Permutations) -> np.ndarray:
+    assert steps.together is not None
+    return steps.together.dealt[0]
 
 
 def test_frequent_columns_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

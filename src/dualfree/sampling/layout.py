@@ -11,11 +11,14 @@ from .._jit import device, kernel
 
 
 @kernel
-def round_shares(shares: Any, sharing: Any, total: float, number: int, most: float, offset: float, counts: Any) -> int:
-    """Set the counts of about n visits, by systematic sampling; return how many there are. Other rows than `sharing` have none.
+def round_shares(
+    shares: Any, sharing: Any, total: float, number: int, wanted: float, most: float, offset: float, counts: Any
+) -> int:
+    """Set the counts of about so many visits as are wanted, by systematic sampling; return how many there are.
 
     Half of the visits go in proportion to the shares, of which there are `number`, `total` in sum; half to all rows alike that
-    have one. A row gets at most `most` visits; `offset` is uniform between 0 and 1.
+    have one. Other rows than `sharing` have none. A row gets at most `most` visits for each n; `offset` is uniform between 0
+    and 1.
     """
     n = shares.size
     if not total > 0.0:
@@ -25,7 +28,7 @@ def round_shares(shares: Any, sharing: Any, total: float, number: int, most: flo
     given = 0.0
     for i in sharing:
         given += min(largest, shares[i] + alike) if shares[i] > 0.0 else 0.0
-    per_share = n / given
+    per_share = wanted / given
     mark, visits = offset, 0
     for i in sharing:  # one addition has to wait for the one before, and nothing else
         mark += per_share * min(largest, shares[i] + alike) if shares[i] > 0.0 else 0.0

@@ -8,10 +8,10 @@ often each row is visited in the next epoch, it says about how large the gap is,
 Where those are many, they mostly stay at zero, and a scan of all rows is in vain for them. When it finds hardly anything new
 among them, the next scans leave them out: one, then three, then seven, until one of all rows finds something.
 
-Each epoch has n visits. Half of them are shared out in proportion to c_i|κ_i|, half are the same for all rows whose residual is
-not zero: by the lemma alone rows that are nearly solved wait until they are not, and where most rows matter a plain
-permutation would be faster. A row gets at most 40 visits; more of the same row in one epoch are wasted. Shares are rounded to
-whole visits by systematic sampling (one uniform number an epoch, expectation exact) and shuffled.
+Each epoch has n visits, the last one may have fewer. Half are shared out in proportion to c_i|κ_i|, half are the same for
+all rows whose residual is not zero: by the lemma alone rows that are nearly solved wait until they are not, and where most rows
+matter a plain permutation would be faster. A row gets at most 40 visits; more of the same row in one epoch are wasted. Shares
+are rounded to whole visits by systematic sampling (one uniform number an epoch, expectation exact) and shuffled.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class Adaptive(ExactSteps):
 
     name = "adaptive"
     exactly = False
+    may_shorten = True
 
     def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
@@ -101,11 +102,12 @@ class Adaptive(ExactSteps):
         return scanned / (scanned + self.problem.n)
 
     def begin_epoch(self) -> None:
-        """Share out n visits."""
+        """Share out n visits, or the part of them that is wanted."""
         super().begin_epoch()
         self.position = 0
         shared = (self.shares, self.sharing, self.all_shares, self.with_share)
-        self.filled = round_shares(*shared, _MOST, self.rng.random(), self.counts)
+        visits = self.part_wanted * self.problem.n
+        self.filled = round_shares(*shared, visits, _MOST, self.rng.random(), self.counts)
         if self.threads_shuffle:
             return
         lay_out(self.sharing, self.counts, self.order)

@@ -130,6 +130,7 @@ class Auto(Solver):
         if self.looks:
             self.looks = False
             self._look_at_a_step()
+        self.active.part_wanted = self.part_wanted
         self.active.begin_epoch()
         self._count()
 
@@ -204,6 +205,7 @@ class Auto(Solver):
     drift = property(lambda self: self.active.drift)
     activity = property(lambda self: self.active.activity)
     epochs_made = property(lambda self: self.active.epochs_made)
+    may_shorten = property(lambda self: self.active.may_shorten)
     gap_estimate = property(lambda self: self.active.gap_estimate)
     trusts_dual = property(lambda self: self.active.trusts_dual)
     may_be_worse_than_none = property(lambda self: self.active.may_be_worse_than_none)
@@ -325,6 +327,8 @@ class Auto(Solver):
         self.history.append((passes, gap))
         if self.settled or self._on_trial or not gap > target:
             return
+        if self.part_wanted < 1.0:
+            return  # an epoch that was to be the last, and short: rows that it left out are behind the others
         # The first gap of all says nothing of the rate (one epoch takes most of it away), nor do those of another phase.
         recent = self.history[max(1, self.since) :]
         if len(recent) < (2 if isinstance(self.active, Permutations) or self._is_far(gap) else _SETTLING):

@@ -113,6 +113,12 @@ class Solver:
     enough_activity: float = np.inf
     """An epoch with no more activity than this is the last one of a call: the driver wants to evaluate."""
 
+    may_shorten: bool = False
+    """Whether an epoch may be shorter than n visits, where fewer are foretold to be enough."""
+
+    part_wanted: float = 1.0
+    """What part of the next epoch is wanted of a method that may shorten it."""
+
     residuals: Array | None = None
     """|κ_i| at the last evaluation."""
 

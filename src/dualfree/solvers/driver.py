@@ -43,6 +43,9 @@ _GAP_EXPONENT = 0.75
 _LOOSE = 0.02  # of P(0): a tolerance that one epoch may meet
 # How quickly the dual's gains must fall for the first certificate to wait; about how large the gap is, relative to the dual's.
 _QUICK, _PER_DUAL_GAP = 0.25, 2.0
+# A last epoch is so many times as long as the rate of the one before says that it must be: at least the first of the two parts
+# of an epoch that follow, and a whole one from the second on.
+_MARGIN, _SHORTEST, _NEARLY_ALL = 1.2, 0.2, 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,8 @@ class Run:
         self.epoch = self.due = 0
         self.activity: float | None = None  # the solver's at the last evaluation
         self.gain: float | None = None  # the same after the last epoch, until the first evaluation
+        self.first_estimate: float | None = None  # of the gap, until then
+        self.rate = 0.0  # what an epoch takes from the logarithm of the gap, by the last one; 0 if that is not known
         self.optimism = 1.0  # by how much its own estimate of the gap was too small there
         self.trace = Trace()
         self.best: _Point | None = None
@@ -182,6 +187,8 @@ class Run:
             soon = self.trace[-1].epoch + _LONGEST_WAIT
             solver.epochs_allowed = max(1, min(self.max_epochs, soon) - self.epoch)
             solver.enough_activity = self._enough_activity()
+            solver.part_wanted = self._part_wanted() if solver.may_shorten else 1.0
+        before = self._measure, solver.phase
         solver.begin_epoch()
         in_time = True
         while left > 0:
@@ -194,8 +201,29 @@ class Run:
         if left == 0:
             solver.end_epoch()
             self.epoch += solver.epochs_made
+            self.rate = self._rate_since(*before) / solver.part_wanted
         self.seconds += time.perf_counter() - began
         return in_time
+
+    @property
+    def _measure(self) -> float | None:
+        """What shrinks as the gap does."""
+        return self.solver.activity if self.solver.gap_estimate is None else self.solver.gap_estimate
+
+    def _rate_since(self, before: float | None, phase: str) -> float:
+        """What was taken from the logarithm of that; 0 where it is not known, or several epochs were made."""
+        now, solver = self._measure, self.solver
+        if not before or not now or solver.phase != phase or solver.epochs_made > 1:
+            return 0.0
+        return max(0.0, math.log(before / now))
+
+    def _part_wanted(self) -> float:
+        """What part of an epoch should be enough to meet tol."""
+        estimate, enough = self.first_estimate if len(self.trace) == 1 else self._estimate(), self._enough
+        if not self.rate or not estimate or not 0.0 < enough < math.inf:
+            return 1.0
+        part = _MARGIN * math.log(max(1.0, estimate / enough)) / self.rate
+        return max(_SHORTEST, part) if part < _NEARLY_ALL else 1.0
 
     # --- one evaluation ---------------------------------------------------------------------------------------------
 
@@ -371,6 +399,12 @@ class Run:
             return None
         return self.trace[-1].gap * self.solver.activity / self.activity
 
+    @property
+    def _enough(self) -> float:
+        """The estimate with which a certificate is due."""
+        enough = self.target / self.optimism
+        return enough if self.solver.gap_estimate is None else max(enough, AT_ROUNDING * self.problem.at_zero)
+
     def _enough_activity(self) -> float:
         """The activity that makes `_estimate` say that tol is met; until there is a gap to begin with, any."""
         if not self.activity or self.solver.gap_estimate is not None:
@@ -388,11 +422,8 @@ class Run:
         estimate = self._estimate()
         if estimate is None:
             return self.epoch >= self.due
-        enough = self.target / self.optimism
-        if self.solver.gap_estimate is not None:
-            enough = max(enough, AT_ROUNDING * self.problem.at_zero)
         if (
-            estimate <= enough
+            estimate <= self._enough
             or self.epoch >= max(self.due, self.trace[-1].epoch + _LONGEST_WAIT)
             or (estimate <= self.target and self.epoch >= self.trace[-1].epoch + 3)
         ):
@@ -411,8 +442,10 @@ class Run:
         before, self.gain = self.gain, gain
         if before is None:
             return self.target >= _LOOSE * self.problem.at_zero
-        quick = gain < _QUICK * before and self.epoch < _LONGEST_WAIT
-        return not quick or _PER_DUAL_GAP * gain * gain / (before - gain) <= self.target
+        if not gain < _QUICK * before or self.epoch >= _LONGEST_WAIT:
+            return True
+        self.first_estimate = _PER_DUAL_GAP * gain * gain / (before - gain)
+        return self.first_estimate <= self.target
 
     def _next_evaluation(self) -> int:
         if self.evaluate_every is not None:

@@ -7,6 +7,8 @@ c x_i and ε ‖w‖ from the additions, and ‖w‖ never exceeds its value at 
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from .._checks import Array
@@ -19,6 +21,8 @@ from .visits import visit_rows
 _EPS = 2.0**-52
 # Rows of a run, and columns above which sparse rows come in runs.
 _RUN, _MANY_COLUMNS = 4, 2048
+# Where the mean of L_i q_i is larger than the first, steps of sparse rows with many columns count the second part of q_i.
+_COUPLED, _RELAXED = 2.0, 0.75
 
 
 class ExactSteps(Solver):
@@ -49,6 +53,12 @@ class ExactSteps(Solver):
         """Begin to count."""
         self.activity = 0.0
 
+    def end_epoch(self) -> None:
+        """Say what D would have gained in a whole epoch."""
+        super().end_epoch()
+        if self.activity is not None:
+            self.activity /= self.part_wanted
+
     def renew(self, w: Array, error: float) -> None:
         """Take w(α) as it was just summed from α."""
         super().renew(w, error)
@@ -65,7 +75,7 @@ class ExactSteps(Solver):
             self._make_steps_together(Visits(order, ONE_EACH, order.size, 0))
             return
         drift, self.drift = self.drift, None  # should this be interrupted before the account, nothing is known of w
-        how = (self.exactly, self._inverse_smoothness, order)
+        how = (self.exactly, self._inverse_smoothness, self.part_of_q, order)
         way, gained = visit_rows(*self.data, *how, self.alpha, self.w, self.offset)
         self._account(drift, order.size, way, gained, order.size)
 
@@ -73,12 +83,12 @@ class ExactSteps(Solver):
         """Share out visits to the threads."""
         drift, self.drift = self.drift, None
         if self.together is None:
-            self.together = Together(self.team, self._inverse_smoothness)
+            self.together = Together(self.team, self._inverse_smoothness, self.part_of_q)
         seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
-        turns, way, gained = self.together.visit(self.data, visits, seed, self.alpha, self.w, self.offset)
+        made, turns, way, gained = self.together.visit(self.data, visits, seed, self.alpha, self.w, self.offset)
         # A turn ends with w + (1/σ') Σ_k (copy_k − w): as many roundings of the copies' ways as there are threads and
         # some more, and two of w itself. The copies' own roundings are those of their visits.
-        self._account(drift, visits.number, (2 + self.team.size) * way, gained, visits.number + turns)
+        self._account(drift, made, (2 + self.team.size) * way, gained, made + turns)
 
     @property
     def _has_threads(self) -> bool:
@@ -88,6 +98,19 @@ class ExactSteps(Solver):
     def threads_shuffle(self) -> bool:
         """Whether each thread shuffles the visits to its own rows: an epoch is one call, and all rows are dealt out in it."""
         return self._has_threads and self.visits_per_call >= self.problem.n
+
+    @cached_property
+    def part_of_q(self) -> float:
+        """What part of q_i a step counts: less than all where rows that have columns in common hold one another back.
+
+        The smaller λ, the more epochs it takes until what one row asks for has got through to the others; to go a little
+        beyond the top of the dual along each coordinate is what successive over-relaxation does about it.
+        """
+        problem = self.problem
+        if self.exactly or run_length(problem) == 1 or not np.isfinite(problem.loss.smoothness):
+            return 1.0
+        coupling = self.scale * float(problem.smoothness @ problem.row_norms_squared) / problem.n
+        return _RELAXED if coupling > _COUPLED else 1.0
 
     @property
     def _inverse_smoothness(self) -> float:

@@ -6,6 +6,7 @@ independently (``order="uniform"``, as in the paper's experiments).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -60,11 +61,13 @@ class Permutations(ProxSdca):
     """Prox-SDCA for `auto`: steps may be a little short of exact, and rows come in short runs, where that saves time."""
 
     exactly = False
+    may_shorten = True
 
     def __init__(self, problem: Problem, rng: RandomNumbers) -> None:
         super().__init__(problem, rng)
         self.length = run_length(problem)
         self.epochs_so_far = 0
+        self.part = (0.0, 1.0)  # of the permutation, that this epoch is about
         self.visit_only(self.permutation)
 
     def visit_only(self, chosen: Array) -> None:
@@ -72,8 +75,18 @@ class Permutations(ProxSdca):
         self.permutation = chosen.astype(self.permutation.dtype, copy=False)
         self.everyone = self.permutation.copy() if self.length > 1 else self.permutation
 
+    def begin_epoch(self) -> None:
+        """Shuffle the rows. A short epoch does without, if it can: it begins with the rows that have waited longest."""
+        begin = 0.0 if self.part[1] == 1.0 else self.part[1]
+        self.goes_on = self.part_wanted < 1.0 and begin + self.part_wanted <= 1.0 and self.epochs_so_far > 0
+        if not self.goes_on:
+            begin = 0.0
+        self.part = (begin, begin + self.part_wanted)
+        super().begin_epoch()
+        self.position = math.ceil(begin * self.permutation.size)
+
     def _shuffle(self) -> None:
-        if self.threads_shuffle:
+        if self.threads_shuffle or self.goes_on:
             return
         if self.length > 1:
             shuffle_runs(self.everyone, self.permutation, self.length, self.rng)
@@ -82,15 +95,16 @@ class Permutations(ProxSdca):
 
     def visit(self, count: int) -> None:
         """Make `count` updates; or several epochs, where they are as short as what the interpreter does for one."""
-        epochs = self._epochs_at_once() if count == self.permutation.size else 1
+        size = self.permutation.size
+        epochs = self._epochs_at_once() if count == size and self.part_wanted == 1.0 else 1
         if epochs > 1:
             self._make_epochs(epochs)
         else:
             self.epochs_made = 1
             if self.threads_shuffle:
-                self._make_steps_together(Visits(self.everyone, ONE_EACH, self.everyone.size, self.length))
+                self._make_steps_together(Visits(self.everyone, ONE_EACH, size, self.length, self.part, self.goes_on))
             else:
-                super().visit(count)
+                super().visit(min(count, max(0, math.ceil(self.part[1] * size) - self.position)))
         self.epochs_so_far += self.epochs_made
 
     def _epochs_at_once(self) -> int:
@@ -108,8 +122,9 @@ class Permutations(ProxSdca):
         enough = self.enough_activity * self.problem.n
         orders = (self.everyone, self.permutation, self.length, seeds)
         point = (self.alpha, self.w, self.offset)
+        how = (self._inverse_smoothness, self.part_of_q)
         made, self.intercept, way, gained = _epochs(
-            self.data, self._inverse_smoothness, orders, enough, self.problem.fit_intercept, self.intercept, point
+            self.data, how, orders, enough, self.problem.fit_intercept, self.intercept, point
         )
         self.epochs_made = made
         visits = made * self.permutation.size
@@ -119,7 +134,7 @@ class Permutations(ProxSdca):
 
 @kernel
 def _epochs(
-    data: Any, inverse_smoothness: float, orders: Any, enough: float, fit_intercept: bool, b: float, point: Any
+    data: Any, how: Any, orders: Any, enough: float, fit_intercept: bool, b: float, point: Any
 ) -> tuple[int, float, float, float]:
     """Make epochs until n times D's gain in one is at most `enough`; return how many, b, Σ |c| ‖x_i‖, and the last such gain.
 
@@ -139,7 +154,7 @@ def _epochs(
                 shuffle_runs_from(source, order, length, seeds[made])
             else:
                 shuffle_from(order, seeds[made])
-        way, gained = visit_rows(rows, loss, y, s, v, scale, extra, False, inverse_smoothness, order, alpha, w, offset)
+        way, gained = visit_rows(rows, loss, y, s, v, scale, extra, False, *how, order, alpha, w, offset)
         travelled += way
         made += 1
     return made, b, travelled, gained

@@ -38,9 +38,10 @@ _LEAST_VISITS, _LEAST_TURN = 256, 128
 # The same of long dense rows, in entries; and no more windows than this.
 _LEAST_ENTRIES, _MOST_WINDOWS = 1 << 18, 64
 _CAUTION, _DAMPING = 1.1, 0.6
+_LEAST_PART = 0.6  # of a thread's own q_i, which is σ' times the true one, that a step counts
 _COLUMNS = 512
 # What is found of each thread, by its place.
-_WAY, _GAINED, _TOGETHER, _APART, _OFFSET, _MOVED, _COLUMNS_TOGETHER, _COLUMNS_APART = range(8)
+_WAY, _GAINED, _TOGETHER, _APART, _OFFSET, _MOVED, _COLUMNS_TOGETHER, _COLUMNS_APART, _MADE = range(9)
 _BESIDE = 16  # numbers, so that two threads' visits share no cache line
 # Rows are dealt out in blocks of 2 to the power of this: eight α_i share a cache line, which two threads must not write to.
 _BLOCK = 4
@@ -52,21 +53,24 @@ ONE_EACH = np.empty(0, dtype=np.int32)
 class Visits(NamedTuple):
     """Rows to visit: `counts` says how often, ONE_EACH that once; `number` is that of all visits.
 
-    Each thread shuffles its own in runs of so many neighbours; not at all, if a `run` is 0.
+    Each thread shuffles its own in runs of so many neighbours, not at all if a `run` is 0, and makes those of a `part`, from
+    where to where; of those of the last time, with `as_before`.
     """
 
     which: Array
     counts: Array
     number: int
     run: int
+    part: tuple[float, float] = (0.0, 1.0)
+    as_before: bool = False
 
 
 class Together:
     """The threads' copies of w, and σ'."""
 
-    def __init__(self, team: Team, inverse_smoothness: float) -> None:
+    def __init__(self, team: Team, inverse_smoothness: float, part_of_q: float) -> None:
         problem, size = team.problem, team.size
-        self.team, self.inverse_smoothness = team, inverse_smoothness
+        self.team, self.inverse_smoothness, self.part_of_q = team, inverse_smoothness, part_of_q
         self.copies = team.apart(problem.d)
         self.scratch = np.empty((size, _COLUMNS))
         self.frequent = _frequent_columns(problem)
@@ -76,31 +80,33 @@ class Together:
 
     def visit(
         self, data: Any, visits: Visits, seed: Any, alpha: Array, w: Array, offset: Array
-    ) -> tuple[int, float, float]:
+    ) -> tuple[int, int, float, float]:
         """Visit rows, changing α, w and the offset.
 
-        Return how often something was put together, Σ |c| ‖x_i‖, and n times what D gained.
+        Return how many were visited, how often something was put together, Σ |c| ‖x_i‖, and n times what D gained.
         """
         size = self.team.size
-        each = visits.number // size
+        begin, end = visits.part
+        each = int((end - begin) * visits.number) // size
         windows = max(1, min(_SHORT_WINDOWS if w.size <= _FREQUENT else _WINDOWS, each // _LEAST_VISITS))
         if self.team.problem.is_dense:  # a visit costs as much as putting w together does, or half of that
             windows = max(windows, min(_MOST_WINDOWS, each * w.size // _LEAST_ENTRIES))
         turns = max(1, min(_TURNS, each // windows // _LEAST_TURN)) if self.frequent.size else 1
-        dealing = (visits.which, visits.counts, visits.run, _deal(alpha.size, size, seed), seed, self._dealt(visits))
-        plan = (dealing, windows, turns, not self.measured)
+        owners, dealt = _deal(alpha.size, size, seed), self._dealt(visits)
+        dealing = (visits.which, visits.counts, visits.run, owners, seed, dealt)
+        plan = (dealing, (visits.part, visits.as_before), windows, turns, not self.measured)
         means = (self.copies, self.scratch, self.frequent, self.known)
         found = np.zeros((size, SAID))
         point = (alpha, w, offset)
         failed, self.sigma = self.team.lead(
-            _visit, (*data, self.inverse_smoothness), plan, point, self.sigma, means, found
+            _visit, (*data, self.inverse_smoothness, self.part_of_q), plan, point, self.sigma, means, found
         )
         if failed:  # no error leaves a thread; what failed, a user's loss perhaps, tells it again
-            visit_rows(*data, False, self.inverse_smoothness, visits.which, alpha, w, offset)
+            visit_rows(*data, False, self.inverse_smoothness, self.part_of_q, visits.which, alpha, w, offset)
             raise MemoryError("A thread had not enough memory.")
         self.measured = True
         way, gained = (float(found[:, k].sum()) for k in (_WAY, _GAINED))
-        return windows * turns, way, gained
+        return int(found[:, _MADE].sum()), windows * turns, way, gained
 
     def _dealt(self, visits: Visits) -> Array:
         """Where each thread puts down its visits, and in the end how many there are; kept: fresh memory costs time."""
@@ -155,7 +161,7 @@ def _visit(
     orders: Any, cuts: Any, data: Any, plan: Any, point: Any, sigma: float, means: Any, found: Any
 ) -> tuple[int, float]:
     """What the caller does: share out turns, and at the end of each window the columns. Return whether one failed, and σ'."""
-    _, windows, turns, first = plan
+    _, _, windows, turns, first = plan
     _, w, offset = point
     _, _, frequent, known = means
     extra, size = data[6], cuts.size - 1
@@ -188,14 +194,16 @@ def _turn(own: int, cuts: Any, data: Any, plan: Any, point: Any, how: Any, means
     What a thread has to say to the others is read in the next turn, and every other turn the same place is used: nobody writes
     to what a slower one has yet to read.
     """
-    rows, loss, y, s, v, scale, extra, inverse_smoothness = data
-    dealing, windows, turns, first = plan
+    rows, loss, y, s, v, scale, extra, inverse_smoothness, part_of_q = data
+    dealing, (part, as_before), windows, turns, first = plan
     alpha, w, offset = point
     number, sigma, per_offset = how
+    # Steps that go beyond the top look at the true q_i; the others at σ' times as much, which is what keeps them safe.
+    own_part_of_q = max(_LEAST_PART, part_of_q / sigma) if part_of_q < 1.0 else 1.0
     copies, scratch, frequent, known = means
     copy, base, here = own_part(own, cuts, copies), known[2, own], found[own, _OFFSET : _OFFSET + 1]
     dealt = dealing[-1][0, own]
-    if number == 0:
+    if number == 0 and not as_before:
         dealt[-1] = _own_visits(own, dealing)
     if _begins_window(number, turns, first):
         copy_into(w, copy)
@@ -206,10 +214,12 @@ def _turn(own: int, cuts: Any, data: Any, plan: Any, point: Any, how: Any, means
         squares = _hear(news, 1.0 / sigma, per_offset, frequent, base, copy, here, scratch[own])
         found[own, _TOGETHER] += squares[0]
         found[own, _APART] += squares[1]
-    count, all_turns = np.int64(dealt[-1]), windows * turns
-    mine = dealt[count * number // all_turns : count * (number + 1) // all_turns]
+    begin, end = int(part[0] * dealt[-1]), int(part[1] * dealt[-1])
+    count, all_turns = end - begin, windows * turns
+    mine = dealt[begin + count * number // all_turns : begin + count * (number + 1) // all_turns]
+    found[own, _MADE] += mine.size
     way, gain = visit_rows(
-        rows, loss, y, s, v, scale * sigma, extra, False, inverse_smoothness, mine, alpha, copy, here
+        rows, loss, y, s, v, scale * sigma, extra, False, inverse_smoothness, own_part_of_q, mine, alpha, copy, here
     )
     found[own, _WAY] += way
     found[own, _GAINED] += gain
@@ -330,9 +340,9 @@ def _own_visits(own: int, dealing: Any) -> int:
         count = lay_out_own(which, counts, owners, _BLOCK, own, out)
         if run == 1:
             shuffle_from(out[:count], own_seed)
-        return count
-    count = lay_out_own(which, counts, owners, _BLOCK, own, spare)
-    shuffle_runs_from(spare[:count], out[:count], run, own_seed)
+    else:
+        count = lay_out_own(which, counts, owners, _BLOCK, own, spare)
+        shuffle_runs_from(spare[:count], out[:count], run, own_seed)
     return count
 
 

@@ -29,7 +29,7 @@ class Result:
     message : str
         The status in words, and what to do about it.
     n_epochs : int
-        Epochs run.
+        Epochs run; the last ones of `auto` may be shorter than n visits (`trace.passes` counts rows).
     solver : str
         The solver's name.
     trace : Trace

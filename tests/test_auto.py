@@ -153,6 +153,18 @@ def test_the_last_epoch_is_as_long_as_it_must_be() -> None:
     assert float(by_name.trace.passes[-1]) == by_name.n_epochs  # the paper's methods have whole epochs
 
 
+def test_no_method_is_left_after_a_short_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, asked = text(3000, 1e-6), []
+    solver = Auto(problem, RandomSource(0))
+    solver.start(np.zeros(problem.n), 0.0)
+    monkeypatch.setattr(Auto, "_second_order_is_cheaper", lambda self, *_: asked.append(self.part_wanted) or False)
+    for k, part in enumerate((1.0, 1.0, 0.5, 1.0)):
+        solver.rows_touched, solver.part_wanted = (k + 1.0) * problem.n, part
+        solver.observe(0.1 ** (k + 1) * problem.at_zero, 1e-9)
+    assert asked == [1.0]
+    assert len(solver.history) == 4
+
+
 @pytest.mark.parametrize(
     ("rate", "estimate", "part"),
     [(2.0, 1.5, 1.2 * math.log(1.5) / 2.0), (2.0, 1.01, 0.2), (2.0, 5.0, 1.0), (0.0, 1.5, 1.0), (2.0, 0.0, 1.0)],

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import scipy.sparse
 
 pytest.importorskip("pyarrow")
 
-from benchmarks import compare, other_data, summary
+from benchmarks import compare, other_data, summary, threads
 from benchmarks.datasets import NotComparedError, files_in, load, looks_multiclass
 from benchmarks.grid import LEVELS, Cell
 from benchmarks.ladder import Attempt, choose
@@ -400,3 +401,14 @@ def test_words_and_categories_are_as_they_say():
     assert categories.shape == (40, 16)
     assert np.array_equal(np.asarray(categories[:, :2].sum(axis=1)).ravel(), np.ones(40))
     assert np.array_equal(np.asarray(categories[:, 7:].sum(axis=1)).ravel(), np.ones(40))
+
+
+def test_a_number_is_handed_over_and_back() -> None:
+    """As often as was asked for, by two threads in turn."""
+    places = np.zeros((2, 64), dtype=np.int64)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(threads._to_and_fro, 1, places, 50)
+        threads._to_and_fro(0, places, 50)
+        running.result()
+    assert places[:, 0].tolist() == [50, 50]
+    assert 1.0 < threads.hand_over(50) < 1e9

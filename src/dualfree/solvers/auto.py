@@ -253,16 +253,14 @@ class Auto(Solver):
     def _truncated_steps_may_be_quick(self) -> bool:
         """Whether coordinate steps are likely to be slow, and a first truncated Newton step is worth a look.
 
-        In theory coordinate steps divide the gap by e in about 1 + q epochs, q being the mean of L_i ‖x_i‖²/(λn). A Newton step
-        tells how many products with the Hessian its system needs, and how much there is to gain: where that is nearly all of P,
-        rows cease to matter one after the other, which makes for many Newton steps and few epochs. With flat parts of the loss,
-        the first step says little of others.
+        How slow they are, their `coupling` says. A Newton step tells how many products with the Hessian its system needs, and
+        how much there is to gain: where that is nearly all of P, rows cease to matter one after the other, which makes for many
+        Newton steps and few epochs. With flat parts of the loss, the first step says little of others.
         """
         problem = self.problem
         if not isinstance(self.active, Permutations) or not isinstance(problem.loss, Logistic):
             return False
-        q = float(problem.smoothness @ problem.row_norms_squared) / (problem.lam * problem.n**2)
-        slow = q * self._epoch_cost > _SLOW * hessian.product_cost(problem)
+        slow = self.active.coupling * self._epoch_cost > _SLOW * hessian.product_cost(problem)
         return slow and problem.n > problem.d and self._truncated_steps_are_cheap
 
     def _look_at_a_step(self) -> None:

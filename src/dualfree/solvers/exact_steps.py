@@ -109,8 +109,13 @@ class ExactSteps(Solver):
         problem = self.problem
         if self.exactly or run_length(problem) == 1 or not np.isfinite(problem.loss.smoothness):
             return 1.0
-        coupling = self.scale * float(problem.smoothness @ problem.row_norms_squared) / problem.n
-        return _RELAXED if coupling > _COUPLED else 1.0
+        return _RELAXED if self.coupling > _COUPLED else 1.0
+
+    @cached_property
+    def coupling(self) -> float:
+        """The mean of L_i q_i. In theory coordinate steps divide the gap by e in about one epoch more than that."""
+        problem = self.problem
+        return self.scale * float(problem.smoothness @ problem.row_norms_squared) / problem.n
 
     @property
     def _inverse_smoothness(self) -> float:

@@ -58,7 +58,7 @@ class ProxSdca(ExactSteps):
 
 
 class Permutations(ProxSdca):
-    """Prox-SDCA for `auto`: steps may be a little short of exact, and rows come in short runs, where that saves time."""
+    """Prox-SDCA for `auto`: steps may be a little short of exact or beyond, rows come in short runs, a last epoch is short."""
 
     exactly = False
     may_shorten = True
@@ -77,10 +77,9 @@ class Permutations(ProxSdca):
 
     def begin_epoch(self) -> None:
         """Shuffle the rows. A short epoch does without, if it can: it begins with the rows that have waited longest."""
-        begin = 0.0 if self.part[1] == 1.0 else self.part[1]
-        self.goes_on = self.part_wanted < 1.0 and begin + self.part_wanted <= 1.0 and self.epochs_so_far > 0
-        if not self.goes_on:
-            begin = 0.0
+        end = self.part[1] % 1.0  # where the last one ended; all of it is as none
+        self.goes_on = self.part_wanted < 1.0 and end + self.part_wanted <= 1.0 and self.epochs_so_far > 0
+        begin = end if self.goes_on else 0.0
         self.part = (begin, begin + self.part_wanted)
         super().begin_epoch()
         self.position = math.ceil(begin * self.permutation.size)

@@ -130,7 +130,7 @@ def test_a_step_gains_what_it_says(loss: str, part: float, weights: str) -> None
     fixed = problem.rows, problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
     how = (1.0 / (problem.lam * problem.n), 0.0, True, 1.0 / problem.loss.smoothness, part)
     for i in np.random.default_rng(0).permutation(np.tile(np.arange(40), 3)):
-        _, gained = visit_rows(*fixed, *how, np.array([i], dtype=np.uint32), alpha, w, offset)
+        _, gained, _ = visit_rows(*fixed, *how, np.array([i], dtype=np.uint32), alpha, w, offset)
         now = problem.dual(alpha)
         assert now - dual >= gained / 40 - 1e-12 * (1 + abs(now))
         dual, said = now, said + gained
@@ -139,17 +139,18 @@ def test_a_step_gains_what_it_says(loss: str, part: float, weights: str) -> None
 
 def test_the_last_epoch_is_as_long_as_it_must_be() -> None:
     """Fewer passes than epochs, one certificate, and the point is the one that whole epochs lead to, a little earlier."""
-    problem = text(3000, 1.0 / 3000)
-    result = df.solve(problem, tol=1e-6, random_state=0)
+    problem = text(3000, 10.0 / 3000)
+    result = df.solve(problem, tol=1e-5, random_state=0)
     assert result.status is df.Status.CONVERGED
     assert phases(result) == ["prox-sdca"]
+    assert len(result.trace) == 2
     short = float(result.trace.passes[-1])
     assert result.n_epochs - 1 < short <= result.n_epochs - 0.2
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Permutations, "may_shorten", False)
-        whole = df.solve(problem, tol=1e-6, random_state=0)
+        whole = df.solve(problem, tol=1e-5, random_state=0)
     assert float(whole.trace.passes[-1]) == whole.n_epochs > short
-    by_name = df.solve(problem, "prox-sdca", tol=1e-6, random_state=0)
+    by_name = df.solve(problem, "prox-sdca", tol=1e-5, random_state=0)
     assert float(by_name.trace.passes[-1]) == by_name.n_epochs  # the paper's methods have whole epochs
 
 
@@ -181,7 +182,7 @@ def test_what_part_of_an_epoch_is_wanted(rate: float, estimate: float, part: flo
     run = Run(problem, Permutations(problem, np.random.default_rng(0)), **options)
     run.begin(None, 0.0)
     assert run._part_wanted() == 1.0
-    run.rate, run.first_estimate = rate, estimate * run.target
+    run.rate, run.solver.guess = rate, 0.85 * estimate * run.target  # a guess has to be below the target by that much
     assert run._part_wanted() == pytest.approx(part)
     run.solver.gap_estimate = estimate * run.target
     run.trace.append(run.trace[-1])
@@ -193,10 +194,10 @@ def test_no_scans_where_rows_matter_alike(monkeypatch: pytest.MonkeyPatch, dense
     """Few rows: nearly all of them are support vectors, and permutations need fewer passes."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 800))
-    problem, tol = text(600, 1e-6), 1e-11
+    problem, tol = text(900, 1e-4), 1e-11
     if dense:
-        tol = 1e-9
-        problem = df.Problem(X, X[:, 0] + rng.normal(size=200) > 0, loss="squared_hinge", lam=1e-6)
+        tol = 1e-12
+        problem = df.Problem(X, X[:, 0] + rng.normal(size=200) > 0, loss="squared_hinge", lam=1e-3)
     result = df.solve(problem, tol=tol, random_state=0)
     assert result.status is df.Status.CONVERGED
     assert phases(result) == ["prox-sdca"]
@@ -378,13 +379,15 @@ def test_several_epochs_in_one_call_are_what_they_are_one_by_one(form: str, fit_
     single.visit(problem.n)
     for seed in rng.integers(2**64, size=4, dtype=np.uint64)[1:]:
         single.end_epoch()
-        single.activity = 0.0
+        single.gain = single.misfit = 0.0
         shuffle_from(single.permutation, seed)
         single._make_steps(single.permutation)
     single.end_epoch()
     assert several.epochs_made == 4
     assert several.rows_touched == single.rows_touched == 4 * problem.n
-    assert several.activity == pytest.approx(single.activity, rel=1e-9)
+    assert several.gain == pytest.approx(single.gain, rel=1e-9)
+    assert several.guess == pytest.approx(single.guess, rel=1e-9)
+    assert several.misfit_before == pytest.approx(single.misfit_before, rel=1e-9)
     assert several.intercept == pytest.approx(single.intercept, rel=1e-12, abs=1e-15)
     assert several.w == pytest.approx(single.w, rel=1e-12)
     assert several.alpha == pytest.approx(single.alpha, rel=1e-12)
@@ -395,7 +398,9 @@ def test_several_epochs_in_one_call_are_what_they_are_one_by_one(form: str, fit_
 def test_epochs_of_one_call_end_where_an_evaluation_is_due() -> None:
     problem = make_problem("logistic", n=50, d=4, lam=1e-2)
     activities = [a_few_epochs(problem, k, 0.0).activity for k in (1, 2, 3, 4)]
-    for made, activity in enumerate(activities, start=1):
+    assert len(set(activities)) == 4
+    for activity in activities:
+        made = next(k for k, first in enumerate(activities, start=1) if first <= activity)
         assert a_few_epochs(problem, 9, activity).epochs_made == made
     assert a_few_epochs(problem, 9, math.inf).epochs_made == 1
 

@@ -550,7 +550,7 @@ def test_dense_rows_are_visited_like_sparse_ones(d: int) -> None:
         scale = 1.0 / (problem.lam * 40)
         visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, 1.0, order[:0], alpha, w, offset)
         assert not alpha.any()
-        travelled, gained = visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, 1.0, order, alpha, w, offset)
+        travelled, gained, _ = visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, 1.0, order, alpha, w, offset)
         assert np.allclose(w, problem.weights_of(alpha), rtol=0, atol=1e-12)
         seen.append((alpha, travelled, gained))
     assert np.allclose(seen[0][0], seen[1][0], rtol=0, atol=1e-12)

@@ -127,7 +127,7 @@ def test_long_dense_rows_are_put_together_more_often(monkeypatch: pytest.MonkeyP
             make_epochs(steps, 30)
             assert steps.together is not None
             visits = together.Visits(steps.everyone, together.ONE_EACH, 200, 1)
-            made, put_together, _, _ = steps.together.visit(
+            made, put_together, *_ = steps.together.visit(
                 steps.data, visits, np.uint64(1), steps.alpha, steps.w, steps.offset
             )
         assert (made, put_together) == (200, windows)
@@ -152,7 +152,7 @@ def test_short_epochs_begin_with_the_rows_that_have_waited_longest(size: int) ->
             make_epochs(steps, 1)
             if size == 1:  # what a whole epoch would have gained; of the squared loss each gain is known exactly
                 gained = problem.dual(steps.alpha) - problem.dual(before)
-                assert steps.activity == pytest.approx(4.0 * gained, rel=1e-6, abs=1e-14)
+                assert steps.gain == pytest.approx(4.0 * gained, rel=1e-6, abs=1e-14)
             changed = set(np.flatnonzero(steps.alpha != before).tolist())
             expected = [own[int(begin * own.size) : int((begin + 0.25) * own.size)] for own in orders]
             visited = set(np.concatenate(expected).tolist())

@@ -50,7 +50,7 @@ class LocalSolver(ProxSdca):
         self.visit(last - first)
         self.w -= w
         self.w /= window.sigma
-        return self.w, (self.offset[0] - offset) / window.sigma, self.activity or 0.0
+        return self.w, (self.offset[0] - offset) / window.sigma, self.gain
 
     def _begin(self, alpha: Array, w: Array, offset: float) -> None:
         self.alpha, self.w, self.farthest = alpha, w.copy(), 0.0  # no account is kept of how far w drifts from w(α)

@@ -297,6 +297,15 @@ def near_step(loss_id: int, p: float, z: float, y: float, a: float, q: float) ->
     return dual_step(loss_id, p, z, y, a, q)
 
 
+@device(inline=True)
+def curvature_from_dual(loss_id: int, a: float, most: float) -> float:
+    """φ'' where φ' = −a, on a curved part of the loss: `most`, which is L, unless it is the logistic loss."""
+    if loss_id == LOGISTIC:
+        b = abs(a)
+        return max(b * (1.0 - b), _TINY)
+    return most
+
+
 @device
 def fenchel_young(loss_id: int, p: float, z: float, y: float, a: float) -> float:
     if loss_id == LOGISTIC:

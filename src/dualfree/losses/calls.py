@@ -55,6 +55,11 @@ def loss_near_step(loss: Any, z: float, y: float, a: float, q: float) -> float:
     raise NotImplementedError("compiled code only")
 
 
+def loss_curvature_from_dual(loss: Any, a: float, most: float) -> float:
+    """About φ'' where φ' = −a, on a curved part of the loss; it is at most L, which is given."""
+    raise NotImplementedError("compiled code only")
+
+
 def loss_fenchel_young(loss: Any, z: float, y: float, a: float) -> tuple[float, float]:
     """φ(z) + φ*(−a) + a z and a bound on the rounding error of that sum beyond a few relative units."""
     raise NotImplementedError("compiled code only")
@@ -179,6 +184,13 @@ def _near_step(loss: Any, z: Any, y: Any, a: Any, q: Any) -> Any:
     if _user(loss) is None:
         return lambda loss, z, y, a, q: builtin.near_step(loss[0], loss[1], z, y, a, q)
     return lambda loss, z, y, a, q: loss_dual_step(loss, z, y, a, q)
+
+
+@overload(loss_curvature_from_dual, strict=False, jit_options=_OPTIONS | {"forceinline": True})
+def _curvature_from_dual(loss: Any, a: Any, most: Any) -> Any:
+    if _user(loss) is None:
+        return lambda loss, a, most: builtin.curvature_from_dual(loss[0], a, most)
+    return lambda loss, a, most: most
 
 
 @overload(loss_fenchel_young, strict=False, jit_options=_OPTIONS)

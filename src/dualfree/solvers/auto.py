@@ -77,7 +77,7 @@ _SLOW, _QUICK, _EXPLAINED = 5.0, 1.6, 0.36
 _TOO_MANY_FOR_CG = 60
 _NEAR = 1e-4
 _OPTIMISTIC = 10.0  # a gap that is so many times what was estimated proves the estimate wrong
-_BEFORE = 1.5  # times the gap after an epoch and D's gain in it: about the gap before
+_BEFORE = 1.5  # times the gap after an epoch and D's gain in it: the gap before, at least
 _SETTLING = 4  # evaluations or estimates before the rate of a later phase is believed
 # Nanoseconds on a 2023 server core; only their ratios matter. An epoch: for a row (more where the step needs an exponential)
 # and for an entry. A scan: for a row. What the interpreter does for a Newton step and for an epoch: most of it, on small data.
@@ -204,6 +204,7 @@ class Auto(Solver):
     intercept: float = property(lambda self: self.active.intercept)  # type: ignore[assignment]
     drift = property(lambda self: self.active.drift)
     activity = property(lambda self: self.active.activity)
+    guess = property(lambda self: self.active.guess)
     epochs_made = property(lambda self: self.active.epochs_made)
     may_shorten = property(lambda self: self.active.may_shorten)
     gap_estimate = property(lambda self: self.active.gap_estimate)
@@ -315,9 +316,10 @@ class Auto(Solver):
             return  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
         two_epochs = len(self.history) == 1 and passes - self.history[0][0] > 1.5  # besides a look
-        if two_epochs and isinstance(self.active, ExactSteps) and self.active.activity:
-            # the gap an epoch ago, which nobody evaluated: what D gained since, and about half as much again for P
-            self.history.append((passes - 1.0, _BEFORE * (gap + self.active.activity)))
+        if two_epochs and isinstance(self.active, Permutations) and self.active.rate > 0.0:
+            # an epoch ago, which nobody evaluated: by what the rows had in it or, where that says less, by what D gained since
+            before = max(gap / self.active.rate, _BEFORE * (gap + self.active.gain))
+            self.history.append((passes - 1.0, before))
             self.guessed = True
         elif self.guessed and isinstance(self.active, Permutations):
             self._forget(1)  # now two are known

@@ -126,7 +126,10 @@ class Solver:
     """What the gap is about at this point, where the method knows; a certificate is then due when it says enough."""
 
     activity: float | None = None
-    """What the dual gained in the last epoch, about; it shrinks as the gap does, and the driver extrapolates with it."""
+    """What shrinks about as the gap does; the driver extrapolates with it."""
+
+    guess: float | None = None
+    """What the gap is about, by what its rows were found to have in it on the way; good enough until there is a certificate."""
 
     begins_at_zero: bool = False
     """Whether the α to begin with is known to be zero; to look at all of it takes as long as a pass over few columns."""

@@ -37,12 +37,12 @@ from .schedule import next_evaluation, stalled
 _DIVERGED = 1e4
 # What not summing w(α) anew may add to the gap, as a part of it.
 _DRIFT_SHARE = 1e-3
-# So many epochs without a certificate are reason enough for one.
+# So many epochs without a certificate are reason enough for one; or as many as there have been, where that is more.
 _LONGEST_WAIT = 10
-_GAP_EXPONENT = 0.75
 _LOOSE = 0.02  # of P(0): a tolerance that one epoch may meet
-# How quickly the dual's gains must fall for the first certificate to wait; about how large the gap is, relative to the dual's.
-_QUICK, _PER_DUAL_GAP = 0.25, 2.0
+# The first certificate waits where the gap falls as quickly as this, or so few epochs are left. And what a guess should be, in
+# the target, to be believed.
+_QUICK, _FEW, _SLOW, _SURE = 0.25, 4.0, 1e-3, 0.85
 # A last epoch is so many times as long as the rate of the one before says that it must be: at least the first of the two parts
 # of an epoch that follow, and a whole one from the second on.
 _MARGIN, _SHORTEST, _NEARLY_ALL = 1.2, 0.2, 0.8
@@ -118,8 +118,7 @@ class Run:
         self.seconds = self.evaluation_seconds = 0.0
         self.epoch = self.due = 0
         self.activity: float | None = None  # the solver's at the last evaluation
-        self.gain: float | None = None  # the same after the last epoch, until the first evaluation
-        self.first_estimate: float | None = None  # of the gap, until then
+        self.first_activity: float | None = None  # the same after the last epoch, until the first evaluation
         self.rate = 0.0  # what an epoch takes from the logarithm of the gap, by the last one; 0 if that is not known
         self.optimism = 1.0  # by how much its own estimate of the gap was too small there
         self.trace = Trace()
@@ -219,7 +218,7 @@ class Run:
 
     def _part_wanted(self) -> float:
         """What part of an epoch should be enough to meet tol."""
-        estimate, enough = self.first_estimate if len(self.trace) == 1 else self._estimate(), self._enough
+        estimate, enough = self._estimate(), self._enough
         if not self.rate or not estimate or not 0.0 < enough < math.inf:
             return 1.0
         part = _MARGIN * math.log(max(1.0, estimate / enough)) / self.rate
@@ -392,24 +391,31 @@ class Run:
         return (Status.STALLED, "") if stalled(certificate, self.trace, self.epoch) else None
 
     def _estimate(self) -> float | None:
-        """What the gap is about now, without a certificate: the solver's guess, or the last gap, grown with its activity."""
-        if self.solver.gap_estimate is not None:
-            return self.solver.gap_estimate
-        if self.solver.activity is None or not self.activity:
-            return None
-        return self.trace[-1].gap * self.solver.activity / self.activity
+        """What the gap is about now, without a certificate: the solver's estimate, or the last gap, grown with its activity."""
+        solver = self.solver
+        if solver.gap_estimate is not None:
+            return solver.gap_estimate
+        if solver.activity is None or not self.activity:
+            return solver.guess if len(self.trace) == 1 else None
+        return self.trace[-1].gap * solver.activity / self.activity
+
+    @property
+    def _guesses(self) -> bool:
+        """Whether the estimate is a guess, and not what the method knows."""
+        return self.solver.gap_estimate is None
 
     @property
     def _enough(self) -> float:
         """The estimate with which a certificate is due."""
-        enough = self.target / self.optimism
-        return enough if self.solver.gap_estimate is None else max(enough, AT_ROUNDING * self.problem.at_zero)
+        if self._guesses:
+            return _SURE * self.target
+        return max(self.target / self.optimism, AT_ROUNDING * self.problem.at_zero)
 
     def _enough_activity(self) -> float:
         """The activity that makes `_estimate` say that tol is met; until there is a gap to begin with, any."""
-        if not self.activity or self.solver.gap_estimate is not None:
+        if not self.activity or not self._guesses:
             return math.inf
-        return self.activity * self.target / (self.optimism * self.trace[-1].gap)
+        return self.activity * self._enough / self.trace[-1].gap
 
     def _evaluation_is_due(self) -> bool:
         """Whether the estimate says that tol is met; without one, whether the epoch has come that the last gaps foretold."""
@@ -417,35 +423,39 @@ class Run:
             return self.epoch >= self.due
         if self.solver.evaluate_each_epoch:
             return True
-        if self.solver.activity is not None and self.solver.gap_estimate is None and len(self.trace) == 1:
+        if self._guesses and self.solver.part_wanted < 1.0:
+            return True  # it was to be enough
+        if self._guesses and self.solver.activity is not None and len(self.trace) == 1:
             return self._first_is_due(self.solver.activity)
         estimate = self._estimate()
         if estimate is None:
             return self.epoch >= self.due
         if (
             estimate <= self._enough
-            or self.epoch >= max(self.due, self.trace[-1].epoch + _LONGEST_WAIT)
+            or self.epoch >= max(self.due, self.trace[-1].epoch + max(_LONGEST_WAIT, self.trace[-1].epoch))
             or (estimate <= self.target and self.epoch >= self.trace[-1].epoch + 3)
         ):
             return True
-        if self.solver.gap_estimate is None:  # early on the gap falls more slowly than the activity does
-            estimate = self.trace[-1].gap * (estimate / self.trace[-1].gap) ** _GAP_EXPONENT
         self.solver.foresee(estimate, self.target)
         return False
 
-    def _first_is_due(self, gain: float) -> bool:
+    def _first_is_due(self, activity: float) -> bool:
         """Whether to evaluate for the first time since the start: for tol's sake, or to know more of a run that is not quick.
 
-        The dual's gains in two epochs tell a ratio r, and r/(1 − r) times the last one is to come, in all; the primal is about
-        twice as far from the optimum. The first epoch alone rarely goes far enough.
+        The first epoch alone rarely goes far enough.
         """
-        before, self.gain = self.gain, gain
+        before, self.first_activity = self.first_activity, activity
         if before is None:
             return self.target >= _LOOSE * self.problem.at_zero
-        if not gain < _QUICK * before or self.epoch >= _LONGEST_WAIT:
+        guess = self.solver.guess
+        if guess is None or self.epoch >= _LONGEST_WAIT:
             return True
-        self.first_estimate = _PER_DUAL_GAP * gain * gain / (before - gain)
-        return self.first_estimate <= self.target
+        if guess <= self._enough:
+            return True
+        left = (
+            math.log(guess / self._enough) / max(math.log(before / activity), _SLOW) if self._enough > 0.0 else math.inf
+        )
+        return not (activity < _QUICK * before or left < _FEW)
 
     def _next_evaluation(self) -> int:
         if self.evaluate_every is not None:

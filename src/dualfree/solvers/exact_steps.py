@@ -7,6 +7,7 @@ c x_i and ε ‖w‖ from the additions, and ‖w‖ never exceeds its value at 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -36,10 +37,16 @@ class ExactSteps(Solver):
     exactly = True
     """Whether every step is exact, one after the other; `auto` may do with nearly exact ones, several threads at a time."""
 
+    gain: float = 0.0
+    """What D gained in this epoch, at least; at its end, what it would have gained in a whole one."""
+
+    misfit: float = 0.0
+    """The same of what the rows had in the gap when they were visited, about."""
+
     def start(self, alpha: Array, intercept: float) -> None:
         """Take α as the starting point and set w = w(α)."""
         super().start(alpha, intercept)
-        self.activity = self.farthest = self.drift = 0.0
+        self.farthest = self.drift = 0.0
         if not self.is_zero(alpha):
             self._know(self.problem.sum_error)
 
@@ -47,17 +54,16 @@ class ExactSteps(Solver):
         """Go on from where another method with exact steps is, w and what is known of it included."""
         self.alpha, self.w, self.intercept, self.offset = other.alpha, other.w, other.intercept, other.offset
         self.farthest, self.drift, self.together = other.farthest, other.drift, other.together
-        self.activity = 0.0
 
     def begin_epoch(self) -> None:
         """Begin to count."""
-        self.activity = 0.0
+        self.gain = self.misfit = 0.0
 
     def end_epoch(self) -> None:
-        """Say what D would have gained in a whole epoch."""
+        """Say what a whole epoch would have had."""
         super().end_epoch()
-        if self.activity is not None:
-            self.activity /= self.part_wanted
+        self.gain /= self.part_wanted
+        self.misfit /= self.part_wanted
 
     def renew(self, w: Array, error: float) -> None:
         """Take w(α) as it was just summed from α."""
@@ -76,8 +82,8 @@ class ExactSteps(Solver):
             return
         drift, self.drift = self.drift, None  # should this be interrupted before the account, nothing is known of w
         how = (self.exactly, self._inverse_smoothness, self.part_of_q, order)
-        way, gained = visit_rows(*self.data, *how, self.alpha, self.w, self.offset)
-        self._account(drift, order.size, way, gained, order.size)
+        way, *found = visit_rows(*self.data, *how, self.alpha, self.w, self.offset)
+        self._account(drift, order.size, way, found, order.size)
 
     def _make_steps_together(self, visits: Visits) -> None:
         """Share out visits to the threads."""
@@ -85,10 +91,10 @@ class ExactSteps(Solver):
         if self.together is None:
             self.together = Together(self.team, self._inverse_smoothness, self.part_of_q)
         seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
-        made, turns, way, gained = self.together.visit(self.data, visits, seed, self.alpha, self.w, self.offset)
+        made, turns, way, *found = self.together.visit(self.data, visits, seed, self.alpha, self.w, self.offset)
         # A turn ends with w + (1/σ') Σ_k (copy_k − w): as many roundings of the copies' ways as there are threads and
         # some more, and two of w itself. The copies' own roundings are those of their visits.
-        self._account(drift, made, (2 + self.team.size) * way, gained, made + turns)
+        self._account(drift, made, (2 + self.team.size) * way, found, made + turns)
 
     @property
     def _has_threads(self) -> bool:
@@ -121,10 +127,14 @@ class ExactSteps(Solver):
     def _inverse_smoothness(self) -> float:
         return 1.0 / float(self.problem.loss.smoothness)  # 0 where the loss has a corner
 
-    def _account(self, drift: float | None, visits: int, travelled: float, gained: float, additions: int) -> None:
-        """Hear the drift before and, from a kernel, visits, Σ |c| ‖x_i‖, n times the gain of D, and how often w was changed."""
+    def _account(
+        self, drift: float | None, visits: int, travelled: float, found: Sequence[float], additions: int
+    ) -> None:
+        """Hear the drift before and, from a kernel, visits, Σ |c| ‖x_i‖, n times gain and misfit, and how often w changed."""
         self.rows_touched += visits
-        self.activity = (self.activity or 0.0) + gained / self.problem.n
+        gained, misfit = found
+        self.gain += gained / self.problem.n
+        self.misfit += misfit / self.problem.n
         self.farthest += travelled * (1 + visits * _EPS)
         if drift is not None:
             self.drift = drift + _EPS * (8.0 * travelled + 2.0 * additions * self.farthest)

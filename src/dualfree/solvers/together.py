@@ -41,7 +41,7 @@ _CAUTION, _DAMPING = 1.1, 0.6
 _LEAST_PART = 0.6  # of a thread's own q_i, which is σ' times the true one, that a step counts
 _COLUMNS = 512
 # What is found of each thread, by its place.
-_WAY, _GAINED, _TOGETHER, _APART, _OFFSET, _MOVED, _COLUMNS_TOGETHER, _COLUMNS_APART, _MADE = range(9)
+_WAY, _GAINED, _MISFIT, _TOGETHER, _APART, _OFFSET, _MOVED, _COLUMNS_TOGETHER, _COLUMNS_APART, _MADE = range(10)
 _BESIDE = 16  # numbers, so that two threads' visits share no cache line
 # Rows are dealt out in blocks of 2 to the power of this: eight α_i share a cache line, which two threads must not write to.
 _BLOCK = 4
@@ -80,10 +80,10 @@ class Together:
 
     def visit(
         self, data: Any, visits: Visits, seed: Any, alpha: Array, w: Array, offset: Array
-    ) -> tuple[int, int, float, float]:
+    ) -> tuple[int, int, float, float, float]:
         """Visit rows, changing α, w and the offset.
 
-        Return how many were visited, how often something was put together, Σ |c| ‖x_i‖, and n times what D gained.
+        Return how many were visited, how often something was put together, and what `visit_rows` does.
         """
         size = self.team.size
         begin, end = visits.part
@@ -105,8 +105,8 @@ class Together:
             visit_rows(*data, False, self.inverse_smoothness, self.part_of_q, visits.which, alpha, w, offset)
             raise MemoryError("A thread had not enough memory.")
         self.measured = True
-        way, gained = (float(found[:, k].sum()) for k in (_WAY, _GAINED))
-        return int(found[:, _MADE].sum()), windows * turns, way, gained
+        made, way, gained, misfit = (float(found[:, k].sum()) for k in (_MADE, _WAY, _GAINED, _MISFIT))
+        return int(made), windows * turns, way, gained, misfit
 
     def _dealt(self, visits: Visits) -> Array:
         """Where each thread puts down its visits, and in the end how many there are; kept: fresh memory costs time."""
@@ -218,11 +218,12 @@ def _turn(own: int, cuts: Any, data: Any, plan: Any, point: Any, how: Any, means
     count, all_turns = end - begin, windows * turns
     mine = dealt[begin + count * number // all_turns : begin + count * (number + 1) // all_turns]
     found[own, _MADE] += mine.size
-    way, gain = visit_rows(
+    way, gain, misfit = visit_rows(
         rows, loss, y, s, v, scale * sigma, extra, False, inverse_smoothness, own_part_of_q, mine, alpha, copy, here
     )
     found[own, _WAY] += way
     found[own, _GAINED] += gain
+    found[own, _MISFIT] += misfit
     if _begins_window(number + 1, turns, first):
         found[own, _MOVED] = here[0] - base[frequent.size]
     else:

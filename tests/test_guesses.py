@@ -1,0 +1,153 @@
+"""What coordinate steps say of the gap without a certificate: what each row had in it, and what an epoch leaves of it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse
+from problems import CORNERED, SMOOTH
+
+import dualfree as df
+from dualfree.solvers.driver import Run
+from dualfree.solvers.prox_sdca import Permutations, ProxSdca, gap_left, rate_of
+from dualfree.solvers.visits import visit_rows
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.3, 7.0])
+@pytest.mark.parametrize("part", [0.5, 0.75, 1.0])
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_a_visit_says_what_its_row_had_in_the_gap(loss: str, part: float, weight: float) -> None:
+    """Of two rows one is all zeros and has nothing in the gap once it has been visited: the gap is what the other has."""
+    rng = np.random.default_rng(1)
+    worst, seen = 1.0, 0
+    for _ in range(40):
+        X, y = np.array([[rng.normal()], [0.0]]), np.array([1.0, -1.0])
+        problem = df.Problem(X, y, loss=loss, lam=10.0 ** rng.uniform(-2, 0), sample_weight=np.array([weight, 1.0]))
+        fixed = problem.rows, problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
+        how = (1.0 / (2.0 * problem.lam), 0.0, True, 1.0 / problem.loss.smoothness, part)
+        alpha, w, offset = np.array([weight * rng.uniform(0.1, 0.9), 0.0]), np.zeros(1), np.zeros(1)
+        w[:] = problem.weights_of(alpha)
+        visit_rows(*fixed, *how, np.array([1], dtype=np.uint32), alpha, w, offset)
+        before, gap, z = alpha[0], 2.0 * (problem.primal(w) - problem.dual(alpha)), X[0, 0] * w[0]
+        bend = problem.loss(z + 1e-4, 1.0) + problem.loss(z - 1e-4, 1.0) - 2.0 * problem.loss(z, 1.0)
+        _, _, misfit = visit_rows(*fixed, *how, np.array([0], dtype=np.uint32), alpha, w, offset)
+        inside = 0.1 * weight < abs(alpha[0]) < 0.9 * weight and before * alpha[0] > 0.0  # not cut off at an end
+        if inside and gap > 1e-6 and bend > 0.3e-8 * problem.loss.smoothness:  # nor flat
+            seen += 1
+            worst = max(worst, misfit / gap, gap / misfit)
+    assert seen >= 5
+    assert worst <= (1.0 + 1e-6 if loss == "squared" else 2.5)
+
+
+def rows_of(kind: str, rng: np.random.Generator) -> object:
+    if kind == "dense":
+        return rng.normal(size=(300, 400))
+    return scipy.sparse.random(1500, 3000, density=0.01, format="csr", rng=rng)
+
+
+@pytest.mark.parametrize("lam_n", [10.0, 1.0, 0.01])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge", "smoothed_hinge"])
+def test_the_guess_is_about_the_gap(loss: str, kind: str, lam_n: float) -> None:
+    """Within a factor of three from the third epoch on, from strong regularisation to hardly any, where D's gains say nothing.
+
+    What one epoch divides by twenty and more is soon over, and may be overrated.
+    """
+    rng = np.random.default_rng(0)
+    X = rows_of(kind, rng)
+    n, d = X.shape  # type: ignore[attr-defined]
+    margins = np.asarray(X @ rng.normal(size=d))
+    y = margins / margins.std() + rng.normal(size=n) if loss == "squared" else np.sign(margins + rng.normal(size=n))
+    problem = df.Problem(X, y, loss=loss, lam=lam_n / n)
+    steps = Permutations(problem, np.random.default_rng(0))
+    steps.start(np.zeros(n), 0.0)
+    compared = 0
+    for epoch in range(1, 9):
+        steps.begin_epoch()
+        steps.visit(n)
+        steps.end_epoch()
+        gap = problem.primal(problem.weights_of(steps.alpha)) - problem.dual(steps.alpha)
+        assert (steps.guess is not None) == (epoch >= 2)
+        if epoch >= 3 and gap > 1e-10 * problem.at_zero:
+            compared += 1
+            assert steps.guess is not None
+            assert 1.0 / 3.0 <= steps.guess / gap <= (3.0 if steps.rate > 0.05 else 20.0)
+    assert compared >= 2
+
+
+@pytest.mark.parametrize("loss", CORNERED)
+def test_nothing_is_guessed_where_the_loss_has_a_corner(loss: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 5))
+    steps = ProxSdca(df.Problem(X, np.sign(X[:, 0]), loss=loss, lam=0.1), rng)
+    steps.start(np.zeros(50), 0.0)
+    for _ in range(3):
+        steps.begin_epoch()
+        steps.visit(50)
+        steps.end_epoch()
+        assert steps.guess is None
+        assert math.isfinite(steps.activity or math.inf)
+
+
+def test_a_short_epoch_makes_its_part_of_what_a_whole_one_would() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 400))
+    steps = Permutations(df.Problem(X, np.sign(X[:, 0]), loss="squared_hinge", lam=1.0 / 300), rng)
+    steps.start(np.zeros(300), 0.0)
+    for part in (1.0, 1.0, 1.0, 0.5, 0.25):
+        before = steps.guess
+        steps.part_wanted = part
+        steps.begin_epoch()
+        steps.visit(300)
+        steps.end_epoch()
+        if part < 1.0:
+            assert steps.guess == pytest.approx(before * steps.rate**part)
+    assert 0.0 < steps.rate < 1.0
+    assert rate_of(3.0, 2.0) == 1.0  # a sum that grows says that nothing is gained, not that something is lost
+    assert gap_left(2.0, 0.5) < gap_left(2.0, 1.0) < 2.0
+
+
+def a_run(tol: float) -> Run:
+    X = np.random.default_rng(0).normal(size=(300, 400))
+    problem = df.Problem(X, np.sign(X[:, 0]), loss="squared_hinge", lam=1.0 / 300)
+    steps = Permutations(problem, np.random.default_rng(0))
+    run = Run(problem, steps, tol=tol, max_epochs=99, max_time=None, callback=None, evaluate_every=None)
+    run.begin(None, 0.0)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("activities", "guess", "due"),
+    [
+        ((1.0, 0.2), 1e-3, False),  # quick: the guess says that there is a way to go
+        ((1.0, 0.2), 0.8e-6, True),
+        ((1.0, 0.2), 0.95e-6, False),  # near the target: a little more, rather than a certificate in vain
+        ((1.0, 0.5), 1e-3, True),  # slow, and many epochs to go: what is it that makes it slow?
+        ((1.0, 0.5), 1e-5, False),  # slow, but nearly there
+        ((1.0, 0.2), None, True),  # nothing is known
+    ],
+)
+def test_when_the_first_certificate_is_due(activities: tuple[float, float], guess: float | None, due: bool) -> None:
+    run = a_run(1e-6)
+    for activity in activities:
+        run.epoch += 1
+        run.solver.activity = activity
+        run.solver.guess = None if guess is None or run.epoch == 1 else guess * run.problem.at_zero
+        is_due = run._evaluation_is_due()
+        assert is_due == (due and run.epoch == 2)
+
+
+def test_certificates_in_vain_become_rare() -> None:
+    """As many epochs may pass without one as there have been; and a short epoch is followed by one."""
+    run = a_run(1e-6)
+    run.trace.append(run.trace[-1])
+    run.activity = run.solver.activity = 1.0
+    for last, wait in ((2, 10), (12, 12), (40, 40)):
+        object.__setattr__(run.trace[-1], "epoch", last)
+        for epoch in (last + 1, last + wait - 1, last + wait):
+            run.epoch = epoch
+            assert run._evaluation_is_due() == (epoch == last + wait)
+    run.epoch, run.solver.part_wanted = 41, 0.5
+    assert run._evaluation_is_due()

@@ -51,7 +51,7 @@ def rows_of(kind: str, rng: np.random.Generator) -> object:
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge", "smoothed_hinge"])
 def test_the_guess_is_about_the_gap(loss: str, kind: str, lam_n: float) -> None:
-    """Within a factor of three from the third epoch on, from strong regularisation to hardly any, where D's gains say nothing.
+    """From the third epoch on, with strong regularisation and with hardly any, where D's gains say nothing of the gap.
 
     What one epoch divides by twenty and more is soon over, and may be overrated.
     """
@@ -63,7 +63,7 @@ def test_the_guess_is_about_the_gap(loss: str, kind: str, lam_n: float) -> None:
     problem = df.Problem(X, y, loss=loss, lam=lam_n / n)
     steps = Permutations(problem, np.random.default_rng(0))
     steps.start(np.zeros(n), 0.0)
-    compared = 0
+    compared, factor = 0, 4.0 if loss == "logistic" else 2.5  # the curvature of a logistic loss changes along a step
     for epoch in range(1, 9):
         steps.begin_epoch()
         steps.visit(n)
@@ -73,7 +73,7 @@ def test_the_guess_is_about_the_gap(loss: str, kind: str, lam_n: float) -> None:
         if epoch >= 3 and gap > 1e-10 * problem.at_zero:
             compared += 1
             assert steps.guess is not None
-            assert 1.0 / 3.0 <= steps.guess / gap <= (3.0 if steps.rate > 0.05 else 20.0)
+            assert 1.0 / factor <= steps.guess / gap <= (factor if steps.rate > 0.05 else 20.0)
     assert compared >= 2
 
 

@@ -70,9 +70,9 @@ _QUICK_SOLUTION = 5e5  # nanoseconds: a step in two calls takes less than the in
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
 _SAMPLE_STEPS, _BY_CHANCE = 12, 0.2
 _SHORT = 0.1  # of a step
-# Nanoseconds, as in `auto.py`: a step that is quicker needs no sample; a pass in the order of the rows, for an entry; a step,
-# for a row.
-_WORTH_A_SAMPLE, PER_ENTRY_IN_ORDER, _PER_STEP_ROW = 1e6, 1.0, 25.0
+# Nanoseconds, as in `auto.py`: a step that is quicker needs no sample; one that takes longer is a call of its own, so that Ctrl-C
+# and max_time are heard; a pass in the order of the rows, for an entry; a step, for a row.
+_WORTH_A_SAMPLE, _WORTH_A_CALL, PER_ENTRY_IN_ORDER, _PER_STEP_ROW = 1e6, 2e7, 1.0, 25.0
 # Products of a step by conjugate gradients, about: with the Hessian's diagonal as preconditioner, and with a Hessian, which
 # serves so many steps.
 _TRUNCATED, _PRECONDITIONED, _STEPS = 20, 4, 4
@@ -145,7 +145,8 @@ class Newton(Solver):
         size = sample_size(self.problem)
         afresh = not self.w.any() and not intercept
         known = curved_at_zero(self.problem)
-        self.is_quick = step_cost(self.problem) <= _WORTH_A_SAMPLE
+        cost = step_cost(self.problem)
+        self.is_quick, self.makes_several = cost <= _WORTH_A_SAMPLE, cost <= _WORTH_A_CALL
         tells = tells_weights(self.problem, size, self.dear)  # steps without a Hessian are the cheap ones
         self.begins_on_sample = afresh and tells and not (self.is_quick and known)
         too_long = False
@@ -300,7 +301,7 @@ class Newton(Solver):
             self.primal,
             max(self.target, AT_ROUNDING * problem.at_zero),
             _ABOUT * self.target if self._is_loose() else -np.inf,
-            self.epochs_allowed if self.is_quick else 1,
+            self.epochs_allowed if self.makes_several else 1,
         )
         if failed:
             raise MemoryError("A thread had not enough memory.")

@@ -70,8 +70,8 @@ _QUICK_SOLUTION = 5e5  # nanoseconds: a step in two calls takes less than the in
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
 _SAMPLE_STEPS, _BY_CHANCE = 12, 0.2
 _SHORT = 0.1  # of a step
-# Nanoseconds, as in `auto.py`: a step that is quicker needs no sample; one that takes longer is a call of its own, so that Ctrl-C
-# and max_time are heard; a pass in the order of the rows, for an entry; a step, for a row.
+# Nanoseconds, as in `auto.py`: a step that is quicker needs no sample; one that takes longer is a call of its own, so that
+# Ctrl-C and max_time are heard; a pass in the order of the rows, for an entry; a step, for a row.
 _WORTH_A_SAMPLE, _WORTH_A_CALL, PER_ENTRY_IN_ORDER, _PER_STEP_ROW = 1e6, 2e7, 1.0, 25.0
 # Products of a step by conjugate gradients, about: with the Hessian's diagonal as preconditioner, and with a Hessian, which
 # serves so many steps.

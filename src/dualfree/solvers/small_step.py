@@ -1,7 +1,8 @@
 """Newton steps in one call: where a few hundred rows are all there is, the interpreter would take most of their time.
 
 The same steps as in `newton.py`, from the same pieces; only the factorisation is done here, of matrices that are too small for
-a library call to pay.
+a library call to pay. Several threads make them, too, where columns are few: the caller, inside the call, hands over one pass
+over the rows after the other, and adds up what the threads found, in their order.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ def newton_direction(
 ) -> int:
     """What the caller does to find the gradient of P, and −H⁻¹ times it; with an intercept both have one entry more than w.
 
-    `data` are rows, loss, y, s and ‖x_i‖², `point` is z, w and scratch as long as z; `plain` says that every s φ'' is 1. `room` is
-    what `room_for` returns: afterwards the first of the threads' gradients is that of P, and the direction is set. The vector and
-    the matrix that are `kept`, where they are not empty, hold the curvatures c of the step before and Σ c_i x_i x_iᵀ, and then
-    those of this one. Return 1 if a thread failed.
+    `data` are rows, loss, y, s and ‖x_i‖², `point` is z, w and scratch as long as z; `plain` says that every s φ'' is 1.
+    `room` is what `room_for` returns: afterwards the first of the threads' gradients is that of P, and the direction is set.
+    The vector and the matrix that are `kept`, where they are not empty, hold the curvatures c of the step before and
+    Σ c_i x_i x_iᵀ, and then those of this one. Return 1 if a thread failed.
     """
     w, (gradients, totals, direction, _) = point[1], room
     n, d = data[2].size, w.size

@@ -451,8 +451,8 @@ def test_threads_reach_the_optimum(loss: str, form: str) -> None:
         np.testing.assert_allclose([*result.w, result.intercept], expected, rtol=1e-5, atol=1e-6)
 
 
-class _Strange(df.Loss):
-    """It cannot be evaluated far from zero."""
+class _StrangeSlope(df.Loss):
+    """The squared loss, whose slope cannot be evaluated far from zero."""
 
     smoothness = 1.0
 
@@ -471,21 +471,34 @@ class _Strange(df.Loss):
         return 1.0
 
 
+class _StrangeCurvature(_StrangeSlope):
+    """The same of its curvature."""
+
+    @staticmethod
+    def derivative(z: float, y: float) -> float:
+        return z - y
+
+    @staticmethod
+    def curvature(z: float, y: float) -> float:
+        if z > 1.5:
+            raise ValueError("too large a margin")
+        return 1.0
+
+
 @pytest.mark.usefixtures("_small_data_count")
-@pytest.mark.parametrize("at_once", [True, False])
-def test_a_thread_that_fails_is_told(at_once: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the first pass of a step or in its line search: only the last rows, which are another thread's, have large margins."""
+@pytest.mark.parametrize(("loss", "margin"), [(_StrangeSlope(), 0.0), (_StrangeCurvature(), 2.0)])
+def test_a_thread_that_fails_is_told(loss: df.Loss, margin: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the line search, or in the first pass: only the last rows, which are another thread's, have large margins."""
     monkeypatch.setattr(small_step, "suits", lambda _: True)
     monkeypatch.setattr("dualfree.solvers.newton.curved_at_zero", lambda _: True)  # no look at some rows
     X = np.random.default_rng(0).random((300, 2)) * 0.01
     X[250:] *= 100.0
-    problem = df.Problem(X, X @ np.full(2, 5.0), _Strange(), 1e-4)
+    problem = df.Problem(X, X @ np.full(2, 5.0), loss, 1e-4)
     newton = Newton(problem, RandomSource(0))
     with Team(problem, 2) as newton.team:
         newton.start(np.zeros(300), 0.0)
         assert newton.is_small
-        if at_once:
-            newton.margins[299] = 2.0
+        newton.margins[299] = margin
         with pytest.raises(MemoryError, match="A thread had not enough memory"):
             newton.visit(300)
         assert newton.w.tolist() == [0.0, 0.0]

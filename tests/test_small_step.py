@@ -1,4 +1,4 @@
-"""Newton steps in one call are those that `newton.py` makes of its pieces; tiles sum what rows do."""
+"""Newton steps in one call are those that `newton.py` makes of its pieces, on any number of threads; tiles sum what rows do."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.sparse
 from problems import make_problem
 
 import dualfree as df
+from dualfree import team as team_module
 from dualfree._jit import kernel
 from dualfree.solvers import hessian, small_step
 from dualfree.solvers.base import RandomSource
@@ -216,13 +218,14 @@ def test_a_curvature_a_hair_below_zero_is_none() -> None:
 def test_no_search_along_a_parabola(quadratic: bool) -> None:
     """A direction twice as long as Newton's, so that a search can be told from none."""
     problem = df.Problem(table("dense"), table("dense")[:, 0] + 1.0, "squared", 1e-3)
-    rows, loss, y, s = problem.rows, problem.loss.compiled, problem.y, problem.sample_weight
-    z, w, out, gradient, direction = (np.zeros(size) for size in (700, 9, 700, 9, 9))
-    nothing = np.empty(0), np.empty((0, 0))
-    small_step.newton_direction(rows, loss, z, 0.0, y, s, True, problem.lam, w, out, gradient, direction, *nothing)
-    direction *= 2.0
-    given = rows, loss, z, 0.0, y, s, problem.row_norms_squared, problem.lam, w, gradient, direction, out, quadratic
-    share = small_step.step_along(*given)[0]
+    data = problem.rows, problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
+    point = np.zeros(700), np.zeros(9), np.zeros(700)
+    team = Team(problem)
+    room, nothing = small_step.room_for(team, 9), (np.empty(0), np.empty((0, 0)))
+    assert team.lead(small_step.newton_direction, data, True, problem.lam, point, 0.0, room, nothing) == 0
+    room[2][:] *= 2.0
+    failed, share, *_ = team.lead(small_step.step_along, data, problem.lam, point, 0.0, room, quadratic)
+    assert not failed
     assert share == 1.0 if quadratic else abs(share - 0.5) < 0.1
 
 
@@ -267,8 +270,10 @@ def test_steps_in_one_call_end_where_the_gap_or_the_epochs_do() -> None:
     assert np.array_equal(every.w, df.solve(problem, tol=1e-9, random_state=0).w)
 
 
+@pytest.mark.usefixtures("_small_data_count")
+@pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("form", ["dense", "ones", "values"])
-def test_what_the_domain_cuts_off_is_added_up(form: str) -> None:
+def test_what_the_domain_cuts_off_is_added_up(form: str, size: int) -> None:
     """Rows with positive entries: what is cut off adds up, and the estimate that ends a run of steps knows it."""
     X = abs(table(form, n=400))
     rng = np.random.default_rng(1)
@@ -278,9 +283,10 @@ def test_what_the_domain_cuts_off_is_added_up(form: str) -> None:
     for tol in 10.0 ** np.arange(4.0, -4.0, -0.5):
         newton = Newton(problem, RandomSource(0))
         newton.target, newton.epochs_allowed = tol * problem.at_zero, 20
-        newton.start(np.zeros(problem.n), 0.0)
-        newton.primal = np.inf  # P itself would do
-        newton.visit(problem.n)
+        with Team(problem, size) as newton.team:
+            newton.start(np.zeros(problem.n), 0.0)
+            newton.primal = np.inf  # P itself would do
+            newton.visit(problem.n)
         assert newton.gap_estimate is not None
         assert newton.gap_estimate <= newton.target
         found = df.certify(problem, newton.w, 0.0, newton.alpha)
@@ -332,9 +338,9 @@ def test_normal_equations(d: int, fit_intercept: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "asked", "small"), [("squared_hinge", 2, True), ("squared_hinge", 3, False), ("logistic", 2, False)]
+    ("loss", "asked", "alone"), [("squared_hinge", 2, True), ("squared_hinge", 3, False), ("logistic", 2, False)]
 )
-def test_two_threads_leave_steps_to_one_that_adds_only_what_changed(loss: str, asked: int, small: bool) -> None:
+def test_two_threads_leave_steps_to_one_that_adds_only_what_changed(loss: str, asked: int, alone: bool) -> None:
     X = scipy.sparse.random(60_000, 100, 0.12, format="csr", random_state=0)
     X.data[:] = 1.0
     problem = df.Problem(X, np.arange(60_000) % 2, loss, 1e-3)
@@ -343,4 +349,159 @@ def test_two_threads_leave_steps_to_one_that_adds_only_what_changed(loss: str, a
         newton = Newton(problem, RandomSource(0))
         newton.team = team
         newton.start(np.zeros(problem.n), 0.0)
-        assert newton.is_small == small
+        assert newton.is_small
+        assert newton.team_of_steps.size == (1 if alone else asked)
+        assert (newton.last_curvatures[0].size > 0) == alone
+
+
+# --- several threads ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _small_data_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let threads share data that are too small to be worth it."""
+    monkeypatch.setattr(team_module, "_LEAST_ENTRIES", 1)
+
+
+def shared_problem(form: str, loss: str, weights: bool = False, fit_intercept: bool = False) -> df.Problem:
+    X = table(form, n=701)
+    rng = np.random.default_rng(1)
+    score = np.asarray(X @ rng.normal(size=X.shape[1]) + rng.normal(size=X.shape[0])) + 1.0
+    s = np.where(rng.random(X.shape[0]) < 0.1, 0.0, rng.random(X.shape[0])) if weights else None
+    y = score if loss in ("squared", "huber") else np.where(score > 0, 1.0, -1.0)
+    return df.Problem(X, y, loss, 1e-4, sample_weight=s, fit_intercept=fit_intercept)
+
+
+def steps_of_team(problem: df.Problem, size: int, count: int = 5) -> list[tuple[Any, ...]]:
+    newton = Newton(problem, RandomSource(0))
+    seen = []
+    with Team(problem, size) as newton.team:
+        newton.start(np.zeros(problem.n), 0.0)
+        assert newton.is_small
+        for _ in range(count):
+            newton.visit(problem.n)
+            state = newton.w, newton.alpha, newton.margins
+            scalars = newton.intercept, newton.decrement, newton.gap_estimate, newton.primal
+            seen.append((*(each.copy() for each in state), *scalars))
+        assert newton.team_of_steps.size == size
+    return seen
+
+
+@pytest.mark.usefixtures("_small_data_count")
+@pytest.mark.parametrize(("weights", "fit_intercept"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    ("form", "loss"),
+    [(form, loss) for form in ("dense", "float32") for loss in ("logistic", "squared_hinge", "huber")]
+    + [("sparse", "logistic"), ("ones", "logistic")],
+)
+def test_threads_make_the_steps_of_one(form: str, loss: str, weights: bool, fit_intercept: bool) -> None:
+    """Sums are rounded otherwise, and nothing else is different; the same number of threads has the same bits."""
+    problem = shared_problem(form, loss, weights, fit_intercept)
+    alone = steps_of_team(problem, 1)
+    for size in (2, 3):
+        first, again = steps_of_team(problem, size), steps_of_team(problem, size)
+        for one, several, repeated in zip(alone, first, again, strict=True):
+            for k, (a, b, c) in enumerate(zip(one, several, repeated, strict=True)):
+                close = {"rtol": 1e-6, "atol": 1e-9 * problem.at_zero if k > 3 else 1e-8 * (1.0 + np.abs(a).max())}
+                np.testing.assert_allclose(b, a, **close)
+                np.testing.assert_array_equal(c, b)
+
+
+@pytest.mark.usefixtures("_small_data_count")
+def test_three_threads_share_sparse_rows_with_flat_parts_of_the_loss() -> None:
+    """Two do not: there one that adds only what has changed is as quick."""
+    problem = shared_problem("sparse", "squared_hinge", weights=True, fit_intercept=True)
+    alone = steps_of_team(problem, 1)[-1]
+    shared = steps_of_team(problem, 3)[-1]
+    np.testing.assert_allclose(shared[0], alone[0], rtol=1e-8, atol=1e-10)
+    assert shared[3] == pytest.approx(alone[3], rel=1e-8)
+
+
+def least(problem: df.Problem) -> np.ndarray:
+    """The optimum as SciPy finds it, from the definition of P; the intercept comes last."""
+    X, y, s = np.asarray(problem.X, dtype=np.float64), problem.y, problem.sample_weight
+    rows = np.hstack([X, np.ones((problem.n, 1))])
+    penalty = np.array([problem.lam] * problem.d + [0.0])
+
+    def value_and_gradient(v: np.ndarray) -> tuple[float, np.ndarray]:
+        z = rows @ v
+        if problem.loss.name == "logistic":
+            losses, slopes = np.logaddexp(0.0, -y * z), -y / (1.0 + np.exp(y * z))
+        else:
+            missing = np.maximum(0.0, 1.0 - y * z)
+            losses, slopes = 0.5 * missing**2, -y * missing
+        return s @ losses / problem.n + 0.5 * penalty @ v**2, rows.T @ (s * slopes) / problem.n + penalty * v
+
+    scaled = scipy.optimize.minimize(
+        value_and_gradient, np.zeros(rows.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-11, "maxiter": 2000}
+    )
+    return np.asarray(scaled.x)
+
+
+@pytest.mark.usefixtures("_small_data_count")
+@pytest.mark.parametrize("form", ["dense", "float32"])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_threads_reach_the_optimum(loss: str, form: str) -> None:
+    problem = shared_problem(form, loss, weights=True, fit_intercept=True)
+    expected = least(problem)
+    for size in (1, 2, 3):
+        result = df.solve(problem, tol=1e-13, random_state=0, n_threads=size)
+        assert result.trace[-1].phase == "newton"
+        assert result.certificate.relative_gap < 1e-11
+        np.testing.assert_allclose([*result.w, result.intercept], expected, rtol=1e-5, atol=1e-6)
+
+
+class _StrangeSlope(df.Loss):
+    """The squared loss, whose slope cannot be evaluated far from zero."""
+
+    smoothness = 1.0
+
+    @staticmethod
+    def value(z: float, y: float) -> float:
+        return 0.5 * (z - y) ** 2
+
+    @staticmethod
+    def derivative(z: float, y: float) -> float:
+        if z > 1.5:
+            raise ValueError("too large a margin")
+        return z - y
+
+    @staticmethod
+    def curvature(z: float, y: float) -> float:
+        return 1.0
+
+
+class _StrangeCurvature(_StrangeSlope):
+    """The same of its curvature."""
+
+    @staticmethod
+    def derivative(z: float, y: float) -> float:
+        return z - y
+
+    @staticmethod
+    def curvature(z: float, y: float) -> float:
+        if z > 1.5:
+            raise ValueError("too large a margin")
+        return 1.0
+
+
+@pytest.mark.usefixtures("_small_data_count")
+@pytest.mark.parametrize(("loss", "margin"), [(_StrangeSlope(), 0.0), (_StrangeCurvature(), 2.0)])
+def test_a_thread_that_fails_is_told(loss: df.Loss, margin: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the line search, or in the first pass: only the last rows, which are another thread's, have large margins."""
+    monkeypatch.setattr(small_step, "suits", lambda _: True)
+    monkeypatch.setattr("dualfree.solvers.newton.curved_at_zero", lambda _: True)  # no look at some rows
+    X = np.random.default_rng(0).random((300, 2)) * 0.01
+    X[250:] *= 100.0
+    problem = df.Problem(X, X @ np.full(2, 5.0), loss, 1e-4)
+    newton = Newton(problem, RandomSource(0))
+    with Team(problem, 2) as newton.team:
+        newton.start(np.zeros(300), 0.0)
+        assert newton.is_small
+        newton.margins[299] = margin
+        with pytest.raises(MemoryError, match="A thread had not enough memory"):
+            newton.visit(300)
+        assert newton.w.tolist() == [0.0, 0.0]
+        z = np.empty(300)
+        newton.team.margins_into(np.ones(2), z)  # the threads are still there
+        assert np.allclose(z, X.sum(axis=1))

@@ -87,7 +87,7 @@ class Team:
 
     def margins_into(self, w: Array, z: Array) -> None:
         """z_i = x_i · w."""
-        self.run(_margins, self.problem.rows, w, z)
+        self.run(margins_piece, self.problem.rows, w, z)
 
     def sum_rows_into(self, factors: Array, out: Array, scratch: Array) -> float:
         """out = Σ factor_i x_i; return e such that the rounding error is at most e Σ |factor_i| ‖x_i‖."""
@@ -180,7 +180,7 @@ def _add_columns(own: int, cuts: Any, totals: Any, out: Any) -> None:
 
 
 @kernel
-def _margins(own: int, cuts: Any, rows: Any, w: Any, z: Any) -> None:
+def margins_piece(own: int, cuts: Any, rows: Any, w: Any, z: Any) -> None:
     mine = own_rows(own, cuts)
     _rows.margins_into(_rows.rows_between(rows, mine), w, z[mine])
 

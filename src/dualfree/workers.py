@@ -91,12 +91,17 @@ class Workers:
 
     def lead(self, leader: Any, arguments: tuple[Any, ...]) -> Any:
         """Call a kernel that takes `orders` first and shares out pieces itself, with `share_out`; return what it returns."""
+        if self.size > 1:
+            self._call_up()
+        return leader(self._orders, *arguments)
+
+    def _call_up(self) -> None:
+        """See to it that the threads are awake."""
         if not self._at_work or self._process != os.getpid():
             raise RuntimeError(
                 "The threads have been sent home, or belong to the process that this one was forked from."
             )
         self._wake()
-        return leader(self._orders, *arguments)
 
     def _wake(self) -> None:
         if self._asleep:

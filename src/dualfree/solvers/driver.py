@@ -129,7 +129,7 @@ class Run:
         self.given: tuple[Array, Array | None, float | None] | None = None
         self.outcome: tuple[Status, str] | None = None
         n, d = problem.n, problem.d
-        self.spare = (np.empty(n), np.empty(d))
+        self.spare = (np.zeros(n), np.zeros(d))
         self.z, self.sums, self.scratch = np.empty(n), np.empty(d), np.empty(d)
 
     def go(self, alpha: Array | None, intercept: float, w: Array | None = None) -> Result:
@@ -231,8 +231,7 @@ class Run:
         began = time.perf_counter()
         problem = self.problem
         feasible, weights = self.spare
-        if not self.trace and self.given is None and problem.loss.builtin_id is not None:
-            feasible[:], weights[:] = 0.0, 0.0
+        if not self.trace and self.given is None and problem.loss.builtin_id is not None:  # both are zero
             b = problem.intercept_at_zero if problem.fit_intercept else 0.0
             certificate = at_zero_weights(problem)
             targets = (problem.loss.compiled, b, problem.y, problem.sample_weight)

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from ..losses import Logistic, Squared
 from ..moments import Moments
 from ..problem import Problem, loss_sum, slopes_into
 from ..rows import Kind
+from ..team import Team
 from . import hessian as hessians
 from . import small_step
 from .base import AT_ROUNDING, Solver
@@ -68,9 +70,9 @@ _QUICK_SOLUTION = 5e5  # nanoseconds: a step in two calls takes less than the in
 # d/n of P(0); a step that expects to gain less than this part of that is the last one.
 _SAMPLE_STEPS, _BY_CHANCE = 12, 0.2
 _SHORT = 0.1  # of a step
-# Nanoseconds, as in `auto.py`: a step that is quicker needs no sample; a pass in the order of the rows, for an entry; a step,
-# for a row.
-_WORTH_A_SAMPLE, PER_ENTRY_IN_ORDER, _PER_STEP_ROW = 1e6, 1.0, 25.0
+# Nanoseconds, as in `auto.py`: a step that is quicker needs no sample; one that takes longer is a call of its own, so that
+# Ctrl-C and max_time are heard; a pass in the order of the rows, for an entry; a step, for a row.
+_WORTH_A_SAMPLE, _WORTH_A_CALL, PER_ENTRY_IN_ORDER, _PER_STEP_ROW = 1e6, 2e7, 1.0, 25.0
 # Products of a step by conjugate gradients, about: with the Hessian's diagonal as preconditioner, and with a Hessian, which
 # serves so many steps.
 _TRUNCATED, _PRECONDITIONED, _STEPS = 20, 4, 4
@@ -128,9 +130,12 @@ class Newton(Solver):
         quick = not keep or (may_be_quick and hessians.solution_cost(self.problem) < _QUICK_SOLUTION)
         may_keep_curvatures = small_step.may_keep_curvatures(self.problem)
         alone = self.team.size <= (FEW_THREADS if may_keep_curvatures else 1)
-        self.is_small = quick and alone and small_step.suits(self.problem)
+        # of least squares one thread forms XᵀX alone, and several share the general step
+        shares = alone or not isinstance(self.problem.loss, Squared)
+        self.is_small = quick and shares and small_step.suits(self.problem)
         self.keeps_factor = keep and not self.is_small
-        keeps = self.is_small and may_keep_curvatures
+        keeps = self.is_small and alone and may_keep_curvatures
+        self.team_of_steps = Team(self.problem) if keeps and self.team.size > 1 else self.team
         size = self.problem.d + self.problem.fit_intercept
         self.last_curvatures = (
             (np.zeros(self.problem.n), np.zeros((size, size))) if keeps else (np.empty(0), np.empty((0, 0)))
@@ -140,7 +145,8 @@ class Newton(Solver):
         size = sample_size(self.problem)
         afresh = not self.w.any() and not intercept
         known = curved_at_zero(self.problem)
-        self.is_quick = step_cost(self.problem) <= _WORTH_A_SAMPLE
+        cost = step_cost(self.problem)
+        self.is_quick, self.makes_several = cost <= _WORTH_A_SAMPLE, cost <= _WORTH_A_CALL
         tells = tells_weights(self.problem, size, self.dear)  # steps without a Hessian are the cheap ones
         self.begins_on_sample = afresh and tells and not (self.is_quick and known)
         too_long = False
@@ -257,67 +263,56 @@ class Newton(Solver):
                 self.factor = None  # curvatures that have changed too much
         self.rows_touched += 4 * n
 
+    @cached_property
+    def _room(self) -> tuple[Array, ...]:
+        return small_step.room_for(self.team_of_steps, self.problem.d + self.problem.fit_intercept)
+
     def _small_steps(self) -> None:
         """Make a step with a new Hessian, or several, in one call."""
-        problem, b = self.problem, self.intercept
-        loss, y, s, lam, n, d = (
-            problem.loss.compiled,
-            problem.y,
-            problem.sample_weight,
-            problem.lam,
-            problem.n,
-            problem.d,
-        )
-        gradient, direction = np.empty((2, d + problem.fit_intercept))
         self.unsolved = 0.0
-        if isinstance(problem.loss, Squared) and not self.w.any():
-            if plain(problem) and problem.is_dense and b == 0.0:
-                products = np.empty((gradient.size, gradient.size))
-                sums = small_step.normal_equations(problem.rows[0], y, lam, gradient, products, direction)
-                self.moments = Moments(gradient, products, *sums)
-            else:
-                small_step.newton_direction(
-                    problem.rows,
-                    loss,
-                    self.margins,
-                    b,
-                    y,
-                    s,
-                    plain(problem),
-                    lam,
-                    self.w,
-                    self.alpha,
-                    gradient,
-                    direction,
-                    *self.last_curvatures,
-                )
-            self._arrive(direction[:d], float(direction[d]) if problem.fit_intercept else 0.0)
+        if isinstance(self.problem.loss, Squared) and not self.w.any():
+            self._arrive_at_once()
         else:
-            most = self.epochs_allowed if self.is_quick else 1
-            self.epochs_made, self.intercept, slope, self.primal, gap = small_step.newton_steps(
-                problem.rows,
-                loss,
-                self.margins,
-                b,
-                y,
-                s,
-                problem.row_norms_squared,
-                plain(problem),
-                isinstance(problem.loss, Squared),
-                lam,
-                self.w,
-                gradient,
-                direction,
-                self.alpha,
-                *self.last_curvatures,
-                self.primal,
-                max(self.target, AT_ROUNDING * problem.at_zero),
-                _ABOUT * self.target if self._is_loose() else -np.inf,
-                most,
-            )
-            self.decrement = -0.5 * slope
-            self._take_estimate(gap)
-        self.rows_touched += 4 * n * self.epochs_made
+            self._make_small_steps()
+        self.rows_touched += 4 * self.problem.n * self.epochs_made
+
+    def _arrive_at_once(self) -> None:
+        """The squared loss: one step ends at the optimum."""
+        problem, size = self.problem, self.problem.d + self.problem.fit_intercept
+        if plain(problem) and problem.is_dense and self.intercept == 0.0:
+            gradient, direction, products = np.empty(size), np.empty(size), np.empty((size, size))
+            sums = small_step.normal_equations(problem.rows[0], problem.y, problem.lam, gradient, products, direction)
+            self.moments = Moments(gradient, products, *sums)
+        else:
+            direction = self._room[2]
+            if self.team_of_steps.lead(small_step.newton_direction, *self._given_to_steps()):
+                raise MemoryError("There was not enough memory for a step.")
+        self._arrive(direction[: problem.d], float(direction[-1]) if problem.fit_intercept else 0.0)
+
+    def _make_small_steps(self) -> None:
+        problem = self.problem
+        data, is_plain, *rest = self._given_to_steps()
+        failed, self.epochs_made, self.intercept, slope, self.primal, gap = self.team_of_steps.lead(
+            small_step.newton_steps,
+            data,
+            is_plain,
+            isinstance(problem.loss, Squared),
+            *rest,
+            self.primal,
+            max(self.target, AT_ROUNDING * problem.at_zero),
+            _ABOUT * self.target if self._is_loose() else -np.inf,
+            self.epochs_allowed if self.makes_several else 1,
+        )
+        if failed:
+            raise MemoryError("A thread had not enough memory.")
+        self.decrement = -0.5 * slope
+        self._take_estimate(gap)
+
+    def _given_to_steps(self) -> tuple[Any, ...]:
+        problem = self.problem
+        data = problem.rows, problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
+        point = self.margins, self.w, self.alpha
+        return data, plain(problem), problem.lam, point, self.intercept, self._room, self.last_curvatures
 
     def _arrive(self, step_w: Array, step_b: float) -> None:
         """The squared loss: P is its own quadratic model, a full step ends at the optimum, and α = −s φ' there.

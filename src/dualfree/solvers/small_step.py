@@ -1,7 +1,8 @@
 """Newton steps in one call: where a few hundred rows are all there is, the interpreter would take most of their time.
 
 The same steps as in `newton.py`, from the same pieces; only the factorisation is done here, of matrices that are too small for
-a library call to pay.
+a library call to pay. Several threads make them, too, where columns are few: the caller, inside the call, hands over one pass
+over the rows after the other, and adds up what the threads found, in their order.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import numpy as np
 from numba.extending import overload
 
 from .. import rows as _rows
+from .._checks import Array
 from .._jit import device, kernel
 from ..losses import Logistic, Squared
 from ..problem import Problem
 from ..row_sums import EPS
-from ..team import SAID
+from ..team import SAID, Team, margins_piece, own_part, own_rows
 from ..tiles import add_tile, add_tile_products, empty_tile, fill_tile, rows_of
 from ..vector_math import copy_into, dot, wide_vectors
+from ..workers import share_out
 from . import hessian as hessians
 from .cholesky import substitute
 from .hessian import gradient_and_curvatures, narrow_derivatives, pairs, regularise
@@ -41,39 +44,34 @@ def suits(problem: Problem) -> bool:
     )
 
 
+def room_for(team: Team, size: int) -> tuple[Array, Array, Array, Array]:
+    """Where steps with so many variables keep the threads' gradients and Hessians, the direction, and what the threads say."""
+    return team.apart(size), team.apart(size, size), np.empty(size), np.zeros((team.size, SAID))
+
+
 @kernel(merge=True)
 def newton_direction(
-    rows: Any,
-    loss: Any,
-    z: Any,
-    b: float,
-    y: Any,
-    s: Any,
-    plain: bool,
-    lam: float,
-    w: Any,
-    out: Any,
-    gradient: Any,
-    direction: Any,
-    kept: Any,
-    total: Any,
-) -> None:
-    """Set the gradient of P, and −H⁻¹ times it; with an intercept both have one entry more than w. `out` is scratch.
+    orders: Any, cuts: Any, data: Any, plain: bool, lam: float, point: Any, b: float, room: Any, kept: Any
+) -> int:
+    """What the caller does to find the gradient of P, and −H⁻¹ times it; with an intercept both have one entry more than w.
 
-    `plain` says that every s φ'' is 1. `kept` and `total`, where they are not empty, hold the curvatures c of the step before
-    and Σ c_i x_i x_iᵀ, and then those of this one.
+    `data` are rows, loss, y, s and ‖x_i‖², `point` is z, w and scratch as long as z; `plain` says that every s φ'' is 1.
+    `room` is what `room_for` returns: afterwards the first of the threads' gradients is that of P, and the direction is set.
+    The vector and the matrix that are `kept`, where they are not empty, hold the curvatures c of the step before and
+    Σ c_i x_i x_iᵀ, and then those of this one. Return 1 if a thread failed.
     """
-    n, d, size = y.size, w.size, gradient.size
-    hessians, all_rows = np.zeros((1, size, size)), np.array([0, n])
-    hessian = hessians[0]
-    gradient[:] = 0.0
-    given = loss, z, b, y, s, plain, out, gradient.reshape(1, size), hessians
-    _derivatives(rows, d, all_rows, kept, total, *given)
-    for j in range(size):
-        gradient[j] /= n
-    for j in range(d):
-        gradient[j] += lam * w[j]
-    _set_direction(hessian, n, d, lam, gradient, direction)
+    w, (gradients, totals, direction, _) = point[1], room
+    n, d = data[2].size, w.size
+    failed = share_out(orders, _own_derivatives, (cuts, data, plain, point, b, gradients, totals, kept))
+    if not failed:
+        _add_up(cuts, gradients, totals)
+        gradient = gradients[0]
+        for j in range(direction.size):
+            gradient[j] /= n
+        for j in range(d):
+            gradient[j] += lam * w[j]
+        _set_direction(totals[0], n, d, lam, gradient, direction)
+    return failed
 
 
 @kernel
@@ -113,118 +111,155 @@ def normal_equations(X: Any, y: Any, lam: float, of_targets: Any, products: Any,
 
 @kernel(merge=True)
 def step_along(
-    rows: Any,
-    loss: Any,
-    z: Any,
-    b: float,
-    y: Any,
-    s: Any,
-    v: Any,
-    lam: float,
-    w: Any,
-    gradient: Any,
-    direction: Any,
-    out: Any,
-    quadratic: bool,
-) -> tuple[float, float, float, float]:
-    """Go along a direction to where P is about least: move w and z, set `out` to the dual point.
+    orders: Any, cuts: Any, data: Any, lam: float, point: Any, b: float, room: Any, quadratic: bool
+) -> tuple[int, float, float, float, float]:
+    """Go along a direction to where P is about least: move w and z, set what was scratch to the dual point.
 
-    Where P is `quadratic` that is all of it. Return which part was gone, the slope of P at its beginning, and what
-    `move_along` does.
+    Where P is `quadratic` that is all of it. Return 1 if a thread failed, which part was gone, the slope of P at its beginning,
+    and what `move_along` says.
     """
-    n, d = y.size, w.size
+    (rows, loss, y, s, v), (z, w, out), (gradients, _, direction, said) = data, point, room
+    n, d, gradient = y.size, w.size, gradients[0]
     step, step_b = direction[:d], direction[d] if direction.size > d else 0.0
-    all_rows, said = np.array([0, n]), np.empty((1, SAID))
-    _rows.margins_into(rows, step, out)
+    failed = share_out(orders, margins_piece, (cuts, rows, step, out))
     here, bend, pull = dot(gradient, direction, gradient.size), lam * dot(step, step, d), lam * dot(w, step, d)
     t, bracket, found = 1.0, (0.0, here, np.inf, np.inf), quadratic or not here < 0.0
     for trial in range(LINE_STEPS):
-        if found:
+        if found or failed:
             break
-        slope_along(0, all_rows, said, loss, z, out, t, b, step_b, y, s)
-        at = said[0, 0] / n + pull + t * bend
+        failed = share_out(orders, slope_along, (cuts, said, loss, z, out, t, b, step_b, y, s))
+        at = _in_all(said, 0) / n + pull + t * bend
         found, t, bracket = next_length(trial, here, t, at, bracket)
     if not found:
         t = bracket[0]
-    for j in range(d):
-        w[j] += t * step[j]
-    move_along(0, all_rows, said, loss, z, out, t, b, step_b, y, s, v)
-    return t, here, said[0, 0], said[0, 1]
+    if not failed:
+        for j in range(d):
+            w[j] += t * step[j]
+        failed = share_out(orders, move_along, (cuts, said, loss, z, out, t, b, step_b, y, s, v))
+    return failed, t, here, _in_all(said, 0), _in_all(said, 1)
 
 
 @kernel
 def newton_steps(
-    rows: Any,
-    loss: Any,
-    z: Any,
-    b: float,
-    y: Any,
-    s: Any,
-    v: Any,
+    orders: Any,
+    cuts: Any,
+    data: Any,
     plain: bool,
     quadratic: bool,
     lam: float,
-    w: Any,
-    gradient: Any,
-    direction: Any,
-    out: Any,
+    point: Any,
+    b: float,
+    room: Any,
     kept: Any,
-    total: Any,
     primal: float,
     enough: float,
     low: float,
     most: int,
-) -> tuple[int, float, float, float, float]:
+) -> tuple[int, int, float, float, float, float]:
     """Make steps until the gap is about `enough`, or P about `low`; at least one and at most so many.
 
-    Return how many were made, the intercept, the slope of P at the beginning of the last step, about P, and about the gap.
+    Return 1 if a thread failed, how many were made, the intercept, the slope of P at the beginning of the last step, about P,
+    and about the gap.
     """
-    n, d = y.size, w.size
-    made, slope, gap = 0, 0.0, np.inf
+    gradients, _, direction, _ = room
+    n, d, gradient = data[2].size, point[1].size, gradients[0]
+    made, slope, gap, failed = 0, 0.0, np.inf, 0
     while made < most:
-        newton_direction(rows, loss, z, b, y, s, plain, lam, w, out, gradient, direction, kept, total)
-        t, slope, terms, cut = step_along(rows, loss, z, b, y, s, v, lam, w, gradient, direction, out, quadratic)
+        failed = newton_direction(orders, cuts, data, plain, lam, point, b, room, kept)
+        if failed:
+            break
+        failed, t, slope, terms, cut = step_along(orders, cuts, data, lam, point, b, room, quadratic)
+        if failed:
+            break
         b += t * direction[d] if direction.size > d else 0.0
         primal += 0.5 * t * slope
         made += 1
         left = abs(1.0 - t) * np.sqrt(dot(gradient, gradient, gradient.size)) + np.sqrt(cut) / n
         gap = terms / n + left * left / (2.0 * lam)
         if gap <= enough and cut > 0.0:  # what was cut off may add up
-            gap = terms / n + 0.5 * lam * _squared_distance(rows, out, w, lam)
-        if gap <= enough or primal <= low:
+            failed = share_out(orders, _own_weights, (cuts, data[0], point[2], d, gradients))
+            gap = terms / n + 0.5 * lam * _squared_distance(cuts, gradients, point[1], lam, n)
+        if failed or gap <= enough or primal <= low:
             break
-    return made, b, slope, primal, gap
+    return failed, made, b, slope, primal, gap
+
+
+# --- what threads do, and their sums --------------------------------------------------------------------------------------
+
+
+@kernel
+def _own_derivatives(
+    own: int, cuts: Any, data: Any, plain: bool, point: Any, b: float, gradients: Any, totals: Any, kept: Any
+) -> None:
+    """As `hessian.derivatives`, of a thread's rows; the scratch is left with s φ''."""
+    (rows, loss, y, s, _), (z, w, out) = data, point
+    gradient, total = own_part(own, cuts, gradients), own_part(own, cuts, totals)
+    gradient[:], total[:] = 0.0, 0.0
+    _derivatives(rows, w.size, own, cuts, kept, loss, z, b, y, s, plain, out, gradients, totals)
+
+
+@kernel
+def _own_weights(own: int, cuts: Any, rows: Any, alpha: Any, d: int, sums: Any) -> None:
+    """Σ α_i x_i, of a thread's rows."""
+    mine, out = own_rows(own, cuts), own_part(own, cuts, sums)[:d]
+    out[:] = 0.0
+    alpha = alpha[mine]
+    _rows.rows_add(_rows.rows_between(rows, mine), alpha, 0, alpha.size, out)
 
 
 @device
-def _squared_distance(rows: Any, alpha: Any, w: Any, lam: float) -> float:
-    """‖w − w(α)‖²."""
-    apart = np.zeros(w.size)
-    _rows.rows_add(rows, alpha, 0, alpha.size, apart)
+def _add_up(cuts: Any, gradients: Any, totals: Any) -> None:
+    """Add to the first gradient and to the first matrix all others, in their order."""
+    gradient, total = gradients[0], totals[0]
+    for other in range(1, cuts.size - 1):
+        more, others = own_part(other, cuts, gradients), own_part(other, cuts, totals)
+        for j in range(gradient.size):
+            gradient[j] += more[j]
+            for k in range(j, gradient.size):
+                total[j, k] += others[j, k]
+
+
+@device
+def _in_all(said: Any, which: int) -> float:
+    """The sum of what the threads said, in their order."""
+    total = said[0, which]
+    for own in range(1, said.shape[0]):
+        total += said[own, which]
+    return total
+
+
+@device
+def _squared_distance(cuts: Any, sums: Any, w: Any, lam: float, n: int) -> float:
+    """‖w − w(α)‖², given the threads' sums of α_i x_i; the first of them is changed."""
+    apart = sums[0]
+    for other in range(1, cuts.size - 1):
+        more = own_part(other, cuts, sums)
+        for j in range(w.size):
+            apart[j] += more[j]
     for j in range(w.size):
-        apart[j] = w[j] - apart[j] / (lam * alpha.size)
+        apart[j] = w[j] - apart[j] / (lam * n)
     return dot(apart, apart, w.size)
 
 
-def _derivatives(rows: Any, d: int, all_rows: Any, kept: Any, total: Any, *given: Any) -> None:
-    """As `hessian.derivatives`, added to what is there; `out` is left with s φ''."""
+def _derivatives(rows: Any, d: int, own: int, cuts: Any, kept: Any, *given: Any) -> None:
+    """Add a thread's derivatives to its sums."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(_derivatives, strict=False, jit_options={"error_model": "numpy", "nogil": True})
-def _derivatives_overload(rows: Any, d: Any, all_rows: Any, kept: Any, total: Any, *given: Any) -> Any:
+def _derivatives_overload(rows: Any, d: Any, own: Any, cuts: Any, kept: Any, *given: Any) -> Any:
     if _rows.is_dense(rows):
-        return lambda rows, d, all_rows, kept, total, *given: narrow_derivatives(0, all_rows, rows[0], *given)
-    return lambda rows, d, all_rows, kept, total, *given: _sparse_derivatives(rows, d, all_rows, kept, total, *given)
+        return lambda rows, d, own, cuts, kept, *given: narrow_derivatives(own, cuts, rows[0], *given)
+    return lambda rows, d, own, cuts, kept, *given: _sparse_derivatives(rows, d, own, cuts, kept, *given)
 
 
 @device
 def _sparse_derivatives(
     rows: Any,
     d: int,
-    all_rows: Any,
+    own: int,
+    cuts: Any,
     kept: Any,
-    total: Any,
     loss: Any,
     z: Any,
     b: float,
@@ -233,15 +268,16 @@ def _sparse_derivatives(
     plain: bool,
     out: Any,
     gradients: Any,
-    hessians: Any,
+    totals: Any,
 ) -> None:
-    gradient_and_curvatures(0, all_rows, rows, loss, z, b, y, s, gradients.shape[1] > d, out, gradients)
-    if kept.size > 0:
-        _add_changes(rows, out, d, kept, total)
+    gradient_and_curvatures(own, cuts, rows, loss, z, b, y, s, gradients.shape[1] > d, out, gradients)
+    curvatures, total = kept
+    if curvatures.size > 0:  # there is but one thread
+        _add_changes(rows, out, d, curvatures, total)
         for j in range(total.shape[0]):
-            copy_into(total[j], hessians[0, j])
+            copy_into(total[j], totals[0, j])
     else:
-        pairs(0, all_rows, rows, out, d, hessians)
+        pairs(own, cuts, rows, out, d, totals)
 
 
 @device

@@ -11,6 +11,7 @@ from problems import CORNERED, SMOOTH
 
 import dualfree as df
 from dualfree.solvers.driver import Run
+from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations, ProxSdca, gap_left, rate_of
 from dualfree.solvers.visits import visit_rows
 
@@ -151,3 +152,23 @@ def test_certificates_in_vain_become_rare() -> None:
             assert run._evaluation_is_due() == (epoch == last + wait)
     run.epoch, run.solver.part_wanted = 41, 0.5
     assert run._evaluation_is_due()
+
+
+def test_what_is_known_at_the_beginning_says_nothing_of_the_zero_point() -> None:
+    """A method that moved on from zero at once knows the gap there; that zero is far from the optimum does not refute it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 400))
+    problem = df.Problem(X, np.sign(X @ rng.normal(size=400) + 20.0 * rng.normal(size=3000)), lam=1e-2)
+    steps = Newton(problem, rng)
+    steps.given_w = X.T @ problem.y / 3000
+    run = Run(problem, steps, tol=1e-3, max_epochs=99, max_time=None, callback=None, evaluate_every=None)
+    steps.begins_at_zero = True
+    steps.start(np.zeros(problem.n), 0.0)
+    assert steps.gap_estimate is not None
+    steps.gap_estimate = 1e-6 * problem.at_zero
+    run._evaluate()
+    assert run.trace[-1].gap > 0.1 * problem.at_zero
+    assert run.optimism == 1.0
+    steps.gap_estimate = 1e-6 * problem.at_zero
+    run._evaluate()  # of the point where it is: now it is refuted
+    assert run.optimism == pytest.approx(run.trace[-1].gap / (1e-6 * problem.at_zero))

@@ -279,8 +279,7 @@ class Run:
         self.due = self._next_evaluation()
         self.activity, estimate = self.solver.activity, self.solver.gap_estimate
         # The first evaluation is of the point given, and a method may have moved on from there at once.
-        knows = estimate and len(self.trace) > 1
-        self.optimism = max(1.0, certificate.gap / estimate) if knows else 1.0
+        self.optimism = max(1.0, certificate.gap / estimate) if estimate and len(self.trace) > 1 else 1.0
         self.solver.observe(certificate.gap, self.target)
         if self.callback is not None and not quietly:
             state = State(self.epoch, passes, self.seconds, certificate, weights, b, feasible, self.trace)

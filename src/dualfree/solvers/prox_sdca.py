@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import Array, one_of
-from .._jit import kernel, scalar
+from .._jit import device, kernel
 from ..problem import Problem
 from ..rows import number_type
 from ..sampling.permutation import shuffle, shuffle_from, shuffle_runs, shuffle_runs_from
@@ -83,16 +83,17 @@ class ProxSdca(ExactSteps):
         self.guess = self.activity if self.knows_gap else None
 
 
-@scalar
 def rate_of(misfit: float, before: float) -> float:
     """By what an epoch multiplied the gap, about: what its rows had in it, relative to those of the epoch before."""
     return min(1.0, misfit / before) if before > 0.0 else _QUICK
 
 
-@scalar
 def gap_left(misfit: float, rate: float) -> float:
     """About the gap after an epoch."""
     return misfit * (_FRESH + _STALE * rate)
+
+
+_rate_of, _gap_left = device(rate_of), device(gap_left)  # for kernels; from Python, a call of these takes microseconds
 
 
 class Permutations(ProxSdca):
@@ -194,7 +195,7 @@ def _epochs(
                 shuffle_from(order, seeds[made])
         before = misfit
         way, gained, misfit = visit_rows(rows, loss, y, s, v, scale, extra, False, *how, order, alpha, w, offset)
-        left = gap_left(misfit, rate_of(misfit, before))
+        left = _gap_left(misfit, _rate_of(misfit, before))
         travelled += way
         made += 1
     return made, b, travelled, gained, misfit, before

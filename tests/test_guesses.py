@@ -92,6 +92,26 @@ def test_nothing_is_guessed_where_the_loss_has_a_corner(loss: str) -> None:
         assert math.isfinite(steps.activity or math.inf)
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "squared"])
+def test_numbers_whose_squares_overflow(loss: str) -> None:
+    """κ can be held where q² and δ² cannot; and should it not be, nothing is known and a run goes on without."""
+    rng = np.random.default_rng(0)
+    X, y = 1e80 * rng.normal(size=(60, 90)), np.sign(rng.normal(size=60))
+    steps = ProxSdca(df.Problem(X, y, loss=loss, lam=1e-3), np.random.default_rng(0))
+    steps.start(np.zeros(60), 0.0)
+    for _ in range(2):
+        steps.begin_epoch()
+        steps.visit(60)
+        steps.end_epoch()
+    assert steps.guess is not None
+    assert 1e-6 < steps.guess < 10.0
+    steps.begin_epoch()
+    steps.misfit = math.inf
+    steps.end_epoch()
+    assert steps.guess is None
+    assert steps.activity is None
+
+
 def test_a_short_epoch_makes_its_part_of_what_a_whole_one_would() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 400))

@@ -72,7 +72,9 @@ class ProxSdca(ExactSteps):
         when they were visited is what those have that have waited longest. Where the gap falls quickly, most of what they had
         is from before the epoch.
         """
-        if self.part_wanted < 1.0:
+        if not math.isfinite(self.misfit):  # numbers so large that their squares overflow
+            self.activity, self.misfit_before, self.knows_gap = None, 0.0, False
+        elif self.part_wanted < 1.0:
             left = self.rate**self.part_wanted
             self.misfit_before *= left
             self.activity = (self.activity or 0.0) * left

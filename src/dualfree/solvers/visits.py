@@ -81,6 +81,6 @@ def visit_rows(
                 gained += half * (inverse_smoothness / s[i] + (2.0 * part_of_q - 1.0) * q)
                 middle = 0.5 * (old + new)
                 curvature = s[i] * loss_curvature_from_dual(loss, middle if s[i] == 1.0 else middle / s[i], smoothness)
-                reach = 1.0 + part_of_q * q * curvature
-                misfit += half * reach * reach / curvature if curvature < np.inf else half * q
+                kappa = (1.0 + part_of_q * q * curvature) * delta
+                misfit += 0.5 * kappa * kappa / curvature if curvature < np.inf else half * q
     return travelled, gained, misfit

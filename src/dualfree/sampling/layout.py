@@ -53,17 +53,21 @@ def lay_out(which: Any, counts: Any, order: Any) -> int:
 
 
 @device
-def lay_out_own(which: Any, counts: Any, owners: Any, block: int, own: int, order: Any) -> int:
-    """The same of those rows that are a thread's own; each of 2^block rows has one owner. Without counts, one visit each."""
+def lay_out_own(which: Any, counts: Any, groups: Any, block: int, owners: Any, own: int, order: Any) -> int:
+    """The same of those rows that are a thread's own. Without counts, one visit each.
+
+    Each group of rows has one owner: `groups` says in which a row is; where it is empty, each 2^block neighbours are one.
+    """
     filled = 0
+    by_block = groups.size == 0
     if counts.size == 0:
         for i in which:
             order[filled] = i
-            filled += owners[i >> block] == own
+            filled += owners[i >> block if by_block else groups[i]] == own
         return filled
     for i in which:
         order[filled] = i
-        filled += (owners[i >> block] == own) & (counts[i] > 0)
+        filled += (owners[i >> block if by_block else groups[i]] == own) & (counts[i] > 0)
     return add_rounds(counts, filled, order)
 
 

@@ -32,7 +32,7 @@ from ..vector_math import AT_A_TIME, wide_vectors
 from .base import RandomNumbers
 from .exact_steps import ExactSteps, run_length
 from .line_search import misfit
-from .together import Visits
+from .dealing import Visits
 
 _MOST = 40.0
 # Scans of a part of the rows: at most so many in a row, if that part is at most so large, and the others' part of all shares
@@ -45,6 +45,7 @@ class Adaptive(ExactSteps):
 
     name = "adaptive"
     exactly = False
+    takes_long = True
     may_shorten = True
 
     def __init__(self, problem: Problem, rng: RandomNumbers) -> None:

@@ -16,7 +16,8 @@ from .._checks import Array
 from .._jit import kernel
 from ..problem import Problem
 from .base import Solver
-from .together import ONE_EACH, Together, Visits
+from .dealing import ONE_EACH, Visits
+from .together import Together
 from .visits import visit_rows
 
 _EPS = 2.0**-52
@@ -36,6 +37,9 @@ class ExactSteps(Solver):
     farthest: float
     exactly = True
     """Whether every step is exact, one after the other; `auto` may do with nearly exact ones, several threads at a time."""
+
+    takes_long = False
+    """Whether so many epochs are foreseen that threads should look which rows are alike."""
 
     gain: float = 0.0
     """What D gained in this epoch, at least; at its end, what it would have gained in a whole one."""
@@ -90,6 +94,8 @@ class ExactSteps(Solver):
         drift, self.drift = self.drift, None
         if self.together is None:
             self.together = Together(self.team, self._inverse_smoothness, self.part_of_q)
+        if self.takes_long:
+            self.together.dealing.by_likeness()
         seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
         made, turns, way, *found = self.together.visit(self.data, visits, seed, self.alpha, self.w, self.offset)
         # A turn ends with w + (1/σ') Σ_k (copy_k − w): as many roundings of the copies' ways as there are threads and

@@ -18,7 +18,7 @@ from ..rows import number_type
 from ..sampling.permutation import shuffle, shuffle_from, shuffle_runs, shuffle_runs_from
 from .base import RandomNumbers
 from .exact_steps import ExactSteps, run_length
-from .together import ONE_EACH, Visits
+from .dealing import ONE_EACH, Visits
 from .visits import visit_rows
 
 # The gap that an epoch leaves, in what its rows had in the gap when they were visited: the first part of that, and the second

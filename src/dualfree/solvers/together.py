@@ -14,7 +14,7 @@ threads at worst. That ratio is known after each window; the next one uses it (t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +22,10 @@ from .. import rows as _rows
 from .._checks import Array
 from .._jit import device, kernel
 from ..problem import Problem
-from ..sampling.layout import lay_out_own
-from ..sampling.permutation import mixed, shuffle_from, shuffle_runs_from
 from ..team import SAID, Team, columns_of, own_part
 from ..vector_math import copy_into
 from ..workers import share_out
+from .dealing import Dealing, Visits, own_visits
 from .visits import visit_rows
 
 # Windows of an epoch: where w is long, and where it is so short that putting it together costs next to nothing. A long one's
@@ -43,28 +42,6 @@ _COLUMNS = 512
 # What is found of each thread, by its place.
 _WAY, _GAINED, _MISFIT, _TOGETHER, _APART, _OFFSET, _MOVED, _COLUMNS_TOGETHER, _COLUMNS_APART, _MADE = range(10)
 _BESIDE = 16  # numbers, so that two threads' visits share no cache line
-# Rows are dealt out in blocks of 2 to the power of this: eight α_i share a cache line, which two threads must not write to.
-_BLOCK = 4
-
-
-ONE_EACH = np.empty(0, dtype=np.int32)
-
-
-class Visits(NamedTuple):
-    """Rows to visit: `counts` says how often, ONE_EACH that once; `number` is that of all visits.
-
-    Each thread shuffles its own in runs of so many neighbours, not at all if a `run` is 0, and makes those of a `part`, from
-    where to where; of those of the last time, with `as_before`.
-    """
-
-    which: Array
-    counts: Array
-    number: int
-    run: int
-    part: tuple[float, float] = (0.0, 1.0)
-    as_before: bool = False
-
-
 class Together:
     """The threads' copies of w, and σ'."""
 
@@ -73,6 +50,7 @@ class Together:
         self.team, self.inverse_smoothness, self.part_of_q = team, inverse_smoothness, part_of_q
         self.copies = team.apart(problem.d)
         self.scratch = np.empty((size, _COLUMNS))
+        self.dealing = Dealing(team)
         self.frequent = _frequent_columns(problem)
         self.known = np.empty((3, size, _padded(self.frequent.size + 1)))
         self.dealt = np.empty((2, size, 0), dtype=np.uint32)
@@ -92,8 +70,8 @@ class Together:
         if self.team.problem.is_dense:  # a visit costs as much as putting w together does, or half of that
             windows = max(windows, min(_MOST_WINDOWS, each * w.size // _LEAST_ENTRIES))
         turns = max(1, min(_TURNS, each // windows // _LEAST_TURN)) if self.frequent.size else 1
-        owners, dealt = _deal(alpha.size, size, seed), self._dealt(visits)
-        dealing = (visits.which, visits.counts, visits.run, owners, seed, dealt)
+        owners, groups = self.dealing.owners(visits, seed), self.dealing.groups
+        dealing = (visits.which, visits.counts, visits.run, groups, owners, seed, self._dealt(visits))
         plan = (dealing, (visits.part, visits.as_before), windows, turns, not self.measured)
         means = (self.copies, self.scratch, self.frequent, self.known)
         found = np.zeros((size, SAID))
@@ -204,7 +182,7 @@ def _turn(own: int, cuts: Any, data: Any, plan: Any, point: Any, how: Any, means
     copy, base, here = own_part(own, cuts, copies), known[2, own], found[own, _OFFSET : _OFFSET + 1]
     dealt = dealing[-1][0, own]
     if number == 0 and not as_before:
-        dealt[-1] = _own_visits(own, dealing)
+        dealt[-1] = own_visits(own, dealing)
     if _begins_window(number, turns, first):
         copy_into(w, copy)
         here[0] = offset[0]
@@ -313,38 +291,6 @@ def _settle(base: Any, frequent: Any, first: int, last: int, w: Any) -> None:
     for k in range(frequent.size):
         if first <= frequent[k] < last:
             w[frequent[k]] = base[k]
-
-
-# --- who visits what ----------------------------------------------------------------------------------------------------
-
-
-@kernel
-def _deal(n: int, size: int, seed: Any) -> Any:
-    """Deal blocks of rows out to `size` threads at random, one to each of every `size` neighbours; return the owners."""
-    owners = np.empty((n >> _BLOCK) + size, dtype=np.uint16)
-    for first in range(0, owners.size - size + 1, size):
-        for k in range(size):  # Fisher–Yates from within
-            bits = mixed(seed + np.uint64(first + k) * np.uint64(0x9E3779B97F4A7C15))
-            other = np.int64((bits >> np.uint64(40)) % np.uint64(k + 1))
-            owners[first + k] = owners[first + other]
-            owners[first + other] = k
-    return owners
-
-
-@device
-def _own_visits(own: int, dealing: Any) -> int:
-    """Put down the visits that are a thread's own, and shuffle them; return how many there are."""
-    which, counts, run, owners, seed, dealt = dealing
-    out, spare = dealt[0, own], dealt[1, own]
-    own_seed = mixed(seed + np.uint64(own + 1) * np.uint64(0x9E3779B97F4A7C15))
-    if run <= 1:
-        count = lay_out_own(which, counts, owners, _BLOCK, own, out)
-        if run == 1:
-            shuffle_from(out[:count], own_seed)
-    else:
-        count = lay_out_own(which, counts, owners, _BLOCK, own, spare)
-        shuffle_runs_from(spare[:count], out[:count], run, own_seed)
-    return count
 
 
 @device

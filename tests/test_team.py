@@ -18,7 +18,7 @@ from problems import make_problem
 import dualfree as df
 from dualfree import team
 from dualfree._jit import kernel
-from dualfree.solvers import together
+from dualfree.solvers import dealing, together
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
 from dualfree.solvers.prox_sdca import Permutations
@@ -126,7 +126,7 @@ def test_long_dense_rows_are_put_together_more_often(monkeypatch: pytest.MonkeyP
             steps.start(np.zeros(problem.n), 0.0)
             make_epochs(steps, 30)
             assert steps.together is not None
-            visits = together.Visits(steps.everyone, together.ONE_EACH, 200, 1)
+            visits = dealing.Visits(steps.everyone, dealing.ONE_EACH, 200, 1)
             made, put_together, *_ = steps.together.visit(
                 steps.data, visits, np.uint64(1), steps.alpha, steps.w, steps.offset
             )
@@ -206,65 +206,6 @@ def test_frequent_columns_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert together._frequent_columns(one_more).tolist() == [0, 2, 4, 7]
     dense = df.Problem(X, np.arange(40.0), loss="squared", lam=1.0)
     assert together._frequent_columns(dense).size == 0
-
-
-@kernel
-def _own_visits(own: int, dealing: Any) -> int:
-    return int(together._own_visits(own, dealing))
-
-
-@pytest.mark.parametrize("run", [0, 1, 4])
-@pytest.mark.parametrize("counted", [False, True])
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_every_visit_is_dealt_once_and_a_row_has_one_owner(size: int, counted: bool, run: int) -> None:
-    rng = np.random.default_rng(0)
-    if counted:
-        which, counts = np.arange(7, 300, dtype=np.int32), rng.integers(0, 9, size=300).astype(np.int32)
-        counts[:7] = 5  # of rows that are not asked for
-        expected = np.repeat(which, counts[which])
-    else:
-        which, counts = rng.integers(300, size=2000).astype(np.int32), together.ONE_EACH
-        expected = np.sort(which)
-    dealt = np.full((2, size, expected.size + 16), -1, dtype=np.int32)
-    for seed in (np.uint64(5), np.uint64(6)):
-        dealing = (which, counts, run, together._deal(300, size, seed), seed, dealt)
-        parts = [dealt[0, k, : _own_visits(k, dealing)].copy() for k in range(size)]
-        assert np.array_equal(np.sort(np.concatenate(parts)), expected)
-        owners: list[set[int]] = [set(own.tolist()) for own in parts]
-        for k in range(size):
-            for other in range(k):
-                assert not owners[k] & owners[other]
-        assert min(len(own) for own in owners) > 0
-        if not counted and run == 0:  # as they come
-            assert all(np.array_equal(own, which[np.isin(which, own)]) for own in parts)
-
-
-def test_threads_shuffle_their_own_visits() -> None:
-    """In another order each time, in runs of neighbours, and not all threads alike."""
-    which, dealt = np.arange(4000, dtype=np.uint32), np.empty((2, 2, 4016), dtype=np.uint32)
-    found = []
-    for seed in (np.uint64(1), np.uint64(2)):
-        owners = np.tile(np.array([0, 1], dtype=np.uint16), 200)
-        for own in range(2):
-            count = _own_visits(own, (which, together.ONE_EACH, 4, owners, seed, dealt))
-            found.append(dealt[0, own, :count].astype(int))
-    for one in found:
-        neighbours = np.diff(one) == 1
-        assert 0.6 < neighbours.mean() < 0.85  # three of four, less where a block ends
-        assert abs(np.corrcoef(one, np.arange(one.size))[0, 1]) < 0.1
-    places = [np.argsort(one) for one in found]  # of a thread's first row, second, …
-    for k in range(4):
-        for other in range(k):
-            assert (places[k] == places[other]).mean() < 0.05
-
-
-@pytest.mark.parametrize("size", [2, 3, 30])
-def test_neighbouring_blocks_go_to_different_threads(size: int) -> None:
-    """So all threads have as much to do; and which one has which changes from time to time."""
-    owners = [together._deal(16 * size * 20, size, np.uint64(seed))[: size * 20].reshape(20, size) for seed in range(9)]
-    for dealt in owners:
-        assert (np.sort(dealt, axis=1) == np.arange(size)).all()
-    assert len(np.unique(np.stack(owners).reshape(-1, size)[:, 0])) == size
 
 
 @intrinsic

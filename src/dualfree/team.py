@@ -167,6 +167,13 @@ def columns_of(own: int, size: int, d: int) -> tuple[int, int]:
     return d * own // size // 8 * 8, d if own + 1 == size else d * (own + 1) // size // 8 * 8
 
 
+@device
+def fetch_shared(cuts: Any, vector: Any) -> None:
+    """Fetch a vector that rows are multiplied with: another thread may have written it, or a part of it."""
+    if cuts.size > 2:
+        _rows.fetch(vector)
+
+
 @kernel
 def _add_columns(own: int, cuts: Any, totals: Any, out: Any) -> None:
     first, last = columns_of(own, cuts.size - 1, out.size)
@@ -182,6 +189,7 @@ def _add_columns(own: int, cuts: Any, totals: Any, out: Any) -> None:
 @kernel
 def margins_piece(own: int, cuts: Any, rows: Any, w: Any, z: Any) -> None:
     mine = own_rows(own, cuts)
+    fetch_shared(cuts, w)
     _rows.margins_into(_rows.rows_between(rows, mine), w, z[mine])
 
 
@@ -198,6 +206,7 @@ def _margins_and_sum(
 ) -> None:
     mine = own_rows(own, cuts)
     part = _rows.rows_between(rows, mine)
+    fetch_shared(cuts, w)
     _rows.margins_and_sum_into(
         part, w, factors[mine], block, z[mine], own_part(own, cuts, totals), own_part(own, cuts, scratch)
     )

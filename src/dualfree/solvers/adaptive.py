@@ -28,6 +28,7 @@ from ..problem import Problem
 from ..sampling.adaptive import lemma_scales
 from ..sampling.layout import lay_out, round_shares
 from ..sampling.permutation import shuffle, shuffle_runs
+from ..team import fetch_shared
 from ..vector_math import AT_A_TIME, wide_vectors
 from .base import RandomNumbers
 from .exact_steps import ExactSteps, run_length
@@ -153,6 +154,7 @@ def _scan(
     wide_vectors()
     z, targets, weights, dual, slopes, curvatures = np.empty((6, AT_A_TIME))
     begin, end = _own_places(own, cuts, which)
+    fetch_shared(cuts, w)
     total, all_shares, new, number = 0.0, 0.0, 0.0, 0
     for first in range(begin, end, AT_A_TIME):
         size = min(AT_A_TIME, end - first)

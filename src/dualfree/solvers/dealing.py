@@ -61,8 +61,9 @@ class Dealing:
         columns = np.empty(problem.n, dtype=np.uint32)
         values, indices, starts = problem.rows
         # Floating-point numbers without a sign are in the order of their bits, which vector registers compare.
-        bits = values.view(np.uint64 if values.itemsize == 8 else np.uint32)
-        self.team.run(_heaviest, bits, indices, starts, columns)
+        kind = np.uint64 if values.itemsize == 8 else np.uint32
+        bits, unsigned = values.view(kind), kind(np.iinfo(kind).max >> 1)
+        self.team.run(_heaviest, bits, unsigned, indices, starts, columns)
         self.groups = _grouped(columns, _BUCKETS, _ALIKE)
 
     def owners(self, visits: Visits, seed: Any) -> Array:
@@ -126,22 +127,22 @@ def own_visits(own: int, dealing: Any) -> int:
 
 
 @kernel
-def _heaviest(own: int, cuts: Any, sizes: Any, indices: Any, starts: Any, columns: Any) -> None:
-    """For each of a thread's rows, the column of its largest value, 0 if it is empty. `sizes` are the values' bits."""
+def _heaviest(own: int, cuts: Any, bits: Any, unsigned: int, indices: Any, starts: Any, columns: Any) -> None:
+    """For each of a thread's rows, the column of its largest value; 0 if it is empty."""
     mine = own_rows(own, cuts)
     for i in range(mine.start, mine.stop):
         begin, end = np.int64(starts[i]), np.int64(starts[i + 1])
-        columns[i] = indices[begin + _largest(sizes[begin:end])] if end > begin else 0
+        columns[i] = indices[begin + _largest(bits[begin:end], unsigned)] if end > begin else 0
 
 
 @device
-def _largest(sizes: Any) -> int:
-    """The first place of the largest of these numbers, without their sign bits."""
-    largest = sizes[0] << np.uint8(1)
-    for k in range(sizes.size):
-        largest = max(largest, sizes[k] << np.uint8(1))
+def _largest(bits: Any, unsigned: int) -> int:
+    """The first place of the largest of some values, given as bits; `unsigned` has all of these but the sign's."""
+    largest = bits[0] & unsigned
+    for k in range(bits.size):
+        largest = max(largest, bits[k] & unsigned)
     k = 0
-    while sizes[k] << np.uint8(1) < largest:
+    while bits[k] & unsigned < largest:
         k += 1
     return k
 

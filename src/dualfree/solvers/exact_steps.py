@@ -93,7 +93,8 @@ class ExactSteps(Solver):
         """Share out visits to the threads."""
         drift, self.drift = self.drift, None
         if self.together is None:
-            self.together = Together(self.team, self._inverse_smoothness, self.part_of_q)
+            coupling = self.coupling if self._has_text else None
+            self.together = Together(self.team, self._inverse_smoothness, self.part_of_q, coupling)
         if self.takes_long:
             self.together.dealing.by_likeness()
         seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
@@ -118,10 +119,14 @@ class ExactSteps(Solver):
         The smaller λ, the more epochs it takes until what one row asks for has got through to the others; to go a little
         beyond the top of the dual along each coordinate is what successive over-relaxation does about it.
         """
-        problem = self.problem
-        if self.exactly or run_length(problem) == 1 or not np.isfinite(problem.loss.smoothness):
+        if self.exactly or not self._has_text:
             return 1.0
         return _RELAXED if self.coupling > _COUPLED else 1.0
+
+    @cached_property
+    def _has_text(self) -> bool:
+        """Whether rows are sparse with many columns, as those of texts are, and the loss is smooth."""
+        return run_length(self.problem) > 1 and bool(np.isfinite(self.problem.loss.smoothness))
 
     @cached_property
     def coupling(self) -> float:

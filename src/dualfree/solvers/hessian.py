@@ -18,7 +18,7 @@ from ..losses import Logistic, Squared
 from ..losses.calls import loss_curvatures, loss_slopes
 from ..problem import Problem
 from ..rows import Kind
-from ..team import Team, own_part, own_rows
+from ..team import Team, fetch_shared, own_part, own_rows
 from ..tiles import FEW_COLUMNS, add_tile, add_tile_products, empty_tile, fill_tile, fill_tile_with, rows_of, scale_tile
 from ..vector_math import AT_A_TIME, copy_into, wide_vectors
 from .blas import add_square, dsyrk_address
@@ -435,6 +435,7 @@ def part_of_product(
 ) -> None:
     """A thread's total = (1/n) Σ curvature_i x_i (x_i·vector) in one pass; with `intercept`, x_i ends in a 1."""
     out = own_part(own, cuts, totals)
+    fetch_shared(cuts, vector)
     out[:] = 0.0
     mine = own_rows(own, cuts)
     constant = vector[-1] if intercept else 0.0

@@ -36,18 +36,26 @@ _FREQUENT, _COUNTED = 2048, 1 << 16
 _LEAST_VISITS, _LEAST_TURN = 256, 128
 # The same of long dense rows, in entries; and no more windows than this.
 _LEAST_ENTRIES, _MOST_WINDOWS = 1 << 18, 64
-_CAUTION, _DAMPING = 1.1, 0.6
+_DAMPING = 0.6
+# What σ' is above what would have been right: on the whole; of sparse rows with many columns by how strongly they are coupled.
+_CAUTION, _CAUTION_IF_WEAKLY, _CAUTION_IF_COUPLED = 1.1, 1.4, 1.2
+_WEAKLY, _COUPLED = 0.5, 0.9  # means of L_i q_i
 _LEAST_PART = 0.6  # of a thread's own q_i, which is σ' times the true one, that a step counts
-_COLUMNS = 512
+# Columns that are put together at a time; and how many columns before their turn the memory is asked for them.
+_COLUMNS, _AHEAD = 512, 1024
 # What is found of each thread, by its place.
 _WAY, _GAINED, _MISFIT, _TOGETHER, _APART, _OFFSET, _MOVED, _COLUMNS_TOGETHER, _COLUMNS_APART, _MADE = range(10)
 _BESIDE = 16  # numbers, so that two threads' visits share no cache line
 class Together:
     """The threads' copies of w, and σ'."""
 
-    def __init__(self, team: Team, inverse_smoothness: float, part_of_q: float) -> None:
+    def __init__(self, team: Team, inverse_smoothness: float, part_of_q: float, coupling: float | None = None) -> None:
         problem, size = team.problem, team.size
         self.team, self.inverse_smoothness, self.part_of_q = team, inverse_smoothness, part_of_q
+        self.caution, self.sees_own_q = _CAUTION, part_of_q < 1.0
+        if coupling is not None and not self.sees_own_q:
+            self.caution = _CAUTION_IF_WEAKLY if coupling < _WEAKLY else _CAUTION_IF_COUPLED
+            self.sees_own_q = coupling >= _COUPLED
         self.copies = team.apart(problem.d)
         self.scratch = np.empty((size, _COLUMNS))
         self.dealing = Dealing(team)
@@ -77,14 +85,14 @@ class Together:
         found = np.zeros((size, SAID))
         point = (alpha, w, offset)
         failed, self.sigma = self.team.lead(
-            _visit, (*data, self.inverse_smoothness, self.part_of_q), plan, point, self.sigma, means, found
+            _visit, (*data, self.inverse_smoothness, self.part_of_q, self.sees_own_q), (*plan, self.caution), point, self.sigma, means, found
         )
         if failed:  # no error leaves a thread; what failed, a user's loss perhaps, tells it again
             visit_rows(*data, False, self.inverse_smoothness, self.part_of_q, visits.which, alpha, w, offset)
             raise MemoryError("A thread had not enough memory.")
         self.measured = True
-        made, way, gained, misfit = (float(found[:, k].sum()) for k in (_MADE, _WAY, _GAINED, _MISFIT))
-        return int(made), windows * turns, way, gained, misfit
+        sums = np.add.reduce(found).tolist()
+        return int(sums[_MADE]), windows * turns, sums[_WAY], sums[_GAINED], sums[_MISFIT]
 
     def _dealt(self, visits: Visits) -> Array:
         """Where each thread puts down its visits, and in the end how many there are; kept: fresh memory costs time."""
@@ -110,28 +118,29 @@ def _padded(count: int) -> int:
 @kernel
 def _most_frequent(rows: Any, d: int, every: int, most: int) -> Any:
     """Return up to `most` columns, those that most of every `every`-th row have."""
-    counts = np.zeros(d, dtype=np.int32)
+    counts, seen = np.zeros(d, dtype=np.int32), np.empty(d + 1, dtype=np.uint32)
     indices, starts = rows[-2], rows[-1]
-    looked_at = 0
+    looked_at, different = 0, 0
     for i in range(0, _rows.row_count(rows), every):
         looked_at += 1
         for k in range(starts[i], starts[i + 1]):
-            counts[indices[k]] += 1
+            j = indices[k]
+            seen[different] = j
+            different += counts[j] == 0
+            counts[j] += 1
     having = np.zeros(looked_at + 2, dtype=np.int64)  # how many columns are in so many rows
-    for j in range(d):
-        if counts[j] > 0:
-            having[counts[j]] += 1
+    for j in seen[:different]:
+        having[counts[j]] += 1
     least, found = looked_at + 1, 0
     while least > 1 and found + having[least - 1] <= most:
         least -= 1
         found += having[least]
-    frequent = np.empty(found, dtype=np.uint32)
+    frequent = np.empty(found + 1, dtype=np.uint32)
     found = 0
-    for j in range(d):
-        if counts[j] >= least:
-            frequent[found] = j
-            found += 1
-    return frequent
+    for j in range(d):  # without a branch: many would be foretold wrongly
+        frequent[found] = j
+        found += counts[j] >= least
+    return frequent[:found]
 
 
 @kernel
@@ -139,7 +148,7 @@ def _visit(
     orders: Any, cuts: Any, data: Any, plan: Any, point: Any, sigma: float, means: Any, found: Any
 ) -> tuple[int, float]:
     """What the caller does: share out turns, and at the end of each window the columns. Return whether one failed, and σ'."""
-    _, _, windows, turns, first = plan
+    _, _, windows, turns, first, caution = plan
     _, w, offset = point
     _, _, frequent, known = means
     extra, size = data[6], cuts.size - 1
@@ -161,7 +170,7 @@ def _visit(
             apart += found[k, _COLUMNS_APART] + per_offset * found[k, _MOVED] * found[k, _MOVED]
         together += per_offset * moved * moved
         offset[0] = known[2, 0, frequent.size] + moved / sigma
-        sigma = _next_sigma(together, apart, size)
+        sigma = _next_sigma(together, apart, size, caution)
     return 0, sigma
 
 
@@ -172,19 +181,22 @@ def _turn(own: int, cuts: Any, data: Any, plan: Any, point: Any, how: Any, means
     What a thread has to say to the others is read in the next turn, and every other turn the same place is used: nobody writes
     to what a slower one has yet to read.
     """
-    rows, loss, y, s, v, scale, extra, inverse_smoothness, part_of_q = data
-    dealing, (part, as_before), windows, turns, first = plan
+    rows, loss, y, s, v, scale, extra, inverse_smoothness, part_of_q, sees_own_q = data
+    dealing, (part, as_before), windows, turns, first, _ = plan
     alpha, w, offset = point
     number, sigma, per_offset = how
-    # Steps that go beyond the top look at the true q_i; the others at σ' times as much, which is what keeps them safe.
-    own_part_of_q = max(_LEAST_PART, part_of_q / sigma) if part_of_q < 1.0 else 1.0
+    # A step looks at σ' times the true q_i, which is what keeps it safe; or at nearly the true one, where rows hold one another
+    # back: what a thread does in addition, others undo.
+    own_part_of_q = max(_LEAST_PART, part_of_q / sigma) if sees_own_q else 1.0
     copies, scratch, frequent, known = means
     copy, base, here = own_part(own, cuts, copies), known[2, own], found[own, _OFFSET : _OFFSET + 1]
     dealt = dealing[-1][0, own]
     if number == 0 and not as_before:
         dealt[-1] = own_visits(own, dealing)
     if _begins_window(number, turns, first):
-        copy_into(w, copy)
+        for column in range(0, w.size, _COLUMNS):
+            _rows.fetch_part(w, column + _AHEAD if column > 0 else 0, column + _AHEAD + _COLUMNS)
+            copy_into(w[column:], copy[column : column + _COLUMNS])
         here[0] = offset[0]
         _remember(copy, frequent, here, base)
     else:
@@ -261,13 +273,13 @@ def _begins_window(number: int, turns: int, first: bool) -> bool:
 
 
 @device
-def _next_sigma(together: float, apart: float, size: int) -> float:
+def _next_sigma(together: float, apart: float, size: int, caution: float) -> float:
     """σ' of the next window: what would have been right in this one.
 
     What all threads see alike they all correct: an error e becomes (1 − size/σ') e. Of more than two threads it would grow, and
     be seen in the ratio only when it is large.
     """
-    right = _CAUTION * together / apart if apart > 0.0 else 1.0
+    right = caution * together / apart if apart > 0.0 else 1.0
     return min(float(size), max(1.0, _DAMPING * size if size > 2 else 1.0, right))
 
 
@@ -303,6 +315,9 @@ def _put_together(
         here = w[first : min(first + scratch.size, end)]
         total = scratch[: here.size]
         total[:] = 0.0
+        for k in range(cuts.size - 1):  # the processor itself would not look beyond a page of memory
+            soon = first + _AHEAD if first > begin else begin
+            _rows.fetch_part(own_part(k, cuts, copies), soon, min(first + _AHEAD + scratch.size, end))
         for k in range(cuts.size - 1):
             apart += _add_change(own_part(k, cuts, copies)[first : first + here.size], here, total)
         together += _add_share(share, total, here)

@@ -98,7 +98,8 @@ def test_threads_shuffle_their_own_visits() -> None:
 def test_neighbouring_blocks_go_to_different_threads(size: int) -> None:
     """So all threads have as much to do; and which one has which changes from time to time."""
     owners = [
-        dealing.deal_neighbours(16 * size * 20, size, np.uint64(seed))[: size * 20].reshape(20, size) for seed in range(9)
+        dealing.deal_neighbours(16 * size * 20, size, np.uint64(seed))[: size * 20].reshape(20, size)
+        for seed in range(9)
     ]
     for dealt in owners:
         assert (np.sort(dealt, axis=1) == np.arange(size)).all()
@@ -145,7 +146,8 @@ def test_groups_are_shared_out_by_what_there_is_to_do() -> None:
     assert np.abs(shares - 0.5).max() < 0.03
     assert np.abs(owners.mean(axis=0) - 0.5).max() < 0.15
     together = (owners[:, :, None] == owners[:, None, :]).mean(axis=0)[~np.eye(40, dtype=bool)]
-    assert 0.3 < together.min() and together.max() < 0.7
+    assert together.min() > 0.3
+    assert together.max() < 0.7
 
 
 def test_dense_rows_and_rows_of_ones_are_dealt_out_as_neighbours() -> None:

@@ -31,9 +31,9 @@ from ..sampling.permutation import shuffle, shuffle_runs
 from ..team import fetch_shared
 from ..vector_math import AT_A_TIME, wide_vectors
 from .base import RandomNumbers
+from .dealing import Visits
 from .exact_steps import ExactSteps, run_length
 from .line_search import misfit
-from .dealing import Visits
 
 _MOST = 40.0
 # Scans of a part of the rows: at most so many in a row, if that part is at most so large, and the others' part of all shares

@@ -17,8 +17,8 @@ from ..problem import Problem
 from ..rows import number_type
 from ..sampling.permutation import shuffle, shuffle_from, shuffle_runs, shuffle_runs_from
 from .base import RandomNumbers
-from .exact_steps import ExactSteps, run_length
 from .dealing import ONE_EACH, Visits
+from .exact_steps import ExactSteps, run_length
 from .visits import visit_rows
 
 # The gap that an epoch leaves, in what its rows had in the gap when they were visited: the first part of that, and the second

@@ -46,6 +46,8 @@ _COLUMNS, _AHEAD = 512, 1024
 # What is found of each thread, by its place.
 _WAY, _GAINED, _MISFIT, _TOGETHER, _APART, _OFFSET, _MOVED, _COLUMNS_TOGETHER, _COLUMNS_APART, _MADE = range(10)
 _BESIDE = 16  # numbers, so that two threads' visits share no cache line
+
+
 class Together:
     """The threads' copies of w, and σ'."""
 
@@ -84,9 +86,8 @@ class Together:
         means = (self.copies, self.scratch, self.frequent, self.known)
         found = np.zeros((size, SAID))
         point = (alpha, w, offset)
-        failed, self.sigma = self.team.lead(
-            _visit, (*data, self.inverse_smoothness, self.part_of_q, self.sees_own_q), (*plan, self.caution), point, self.sigma, means, found
-        )
+        what = (*data, self.inverse_smoothness, self.part_of_q, self.sees_own_q)
+        failed, self.sigma = self.team.lead(_visit, what, (*plan, self.caution), point, self.sigma, means, found)
         if failed:  # no error leaves a thread; what failed, a user's loss perhaps, tells it again
             visit_rows(*data, False, self.inverse_smoothness, self.part_of_q, visits.which, alpha, w, offset)
             raise MemoryError("A thread had not enough memory.")
@@ -253,6 +254,8 @@ def _hear(
     news: Any, share: float, per_offset: float, frequent: Any, base: Any, copy: Any, offset: Any, scratch: Any
 ) -> tuple[float, float]:
     """Put the frequent columns together; return their part of ‖Σ Δ_k‖² and of Σ ‖Δ_k‖². Every thread finds the same."""
+    for k in range(news.shape[0]):
+        _rows.fetch_part(news[k], 0, news.shape[1])
     together, apart = _add_news(news, share, base[: frequent.size], scratch)
     for k in range(frequent.size):
         copy[frequent[k]] = base[k]

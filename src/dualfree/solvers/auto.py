@@ -137,6 +137,7 @@ class Auto(Solver):
     def visit(self, count: int) -> None:
         """Pass on to the active method."""
         self.active.epochs_allowed, self.active.enough_activity = self.epochs_allowed, self.enough_activity
+        self.active.enough_guessed = self.enough_guessed
         self.active.visit(count)
         self._count()
 
@@ -204,6 +205,7 @@ class Auto(Solver):
     intercept: float = property(lambda self: self.active.intercept)  # type: ignore[assignment]
     drift = property(lambda self: self.active.drift)
     activity = property(lambda self: self.active.activity)
+    activity_before = property(lambda self: self.active.activity_before)
     guess = property(lambda self: self.active.guess)
     epochs_made = property(lambda self: self.active.epochs_made)
     may_shorten = property(lambda self: self.active.may_shorten)

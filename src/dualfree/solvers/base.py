@@ -30,7 +30,7 @@ from ..team import Team
 INTERCEPT_SHARE = 0.3
 
 # One call of a kernel handles at most about this many stored entries, so that Ctrl-C and max_time are heard in time.
-_ENTRIES_PER_CALL = 1 << 24
+ENTRIES_PER_CALL = 1 << 24
 
 # Random numbers are drawn in pieces of this size; they need not be kept for all n.
 _DRAWS_PER_CALL = 1 << 16
@@ -113,6 +113,9 @@ class Solver:
     enough_activity: float = np.inf
     """An epoch with no more activity than this is the last one of a call: the driver wants to evaluate."""
 
+    enough_guessed: float = 0.0
+    """The same of a guess, until there has been a certificate to compare activities with; 0 from then on."""
+
     may_shorten: bool = False
     """Whether an epoch may be shorter than n visits, where fewer are foretold to be enough."""
 
@@ -127,6 +130,9 @@ class Solver:
 
     activity: float | None = None
     """What shrinks about as the gap does; the driver extrapolates with it."""
+
+    activity_before: float | None = None
+    """What it was an epoch ago, where the last call made several."""
 
     guess: float | None = None
     """What the gap is about, by what its rows were found to have in it on the way; good enough until there is a certificate."""
@@ -188,7 +194,7 @@ class Solver:
     def visits_per_call(self) -> int:
         """The most visits that one call of `visit` should make."""
         per_visit = max(1, self.problem.nnz // self.problem.n)
-        return max(1, min(_DRAWS_PER_CALL, _ENTRIES_PER_CALL // per_visit))
+        return max(1, min(_DRAWS_PER_CALL, ENTRIES_PER_CALL // per_visit))
 
     def start(self, alpha: Array, intercept: float) -> None:
         """Take α as the starting point and set w = w(α)."""

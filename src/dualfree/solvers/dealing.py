@@ -68,12 +68,17 @@ class Dealing:
 
     def owners(self, visits: Visits, seed: Any) -> Array:
         """Return the owner of each group."""
-        n, size = self.team.problem.n, self.team.size
-        if self.groups.size == 0:
-            return np.asarray(deal_neighbours(n, size, seed))
         return np.asarray(
-            _deal_alike(self.team.problem.rows, visits.which, visits.counts, self.groups, _ALIKE, size, seed)
+            deal(self.team.problem.rows, visits.which, visits.counts, self.groups, self.team.size, seed)
         )
+
+
+@kernel
+def deal(rows: Any, which: Any, counts: Any, groups: Any, size: int, seed: Any) -> Any:
+    """Deal groups of rows out to `size` threads, neighbours where there are no groups; return the owners."""
+    if groups.size == 0:
+        return deal_neighbours(_rows.row_count(rows), size, seed)
+    return _deal_alike(rows, which, counts, groups, _ALIKE, size, seed)
 
 
 @kernel

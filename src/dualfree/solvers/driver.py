@@ -31,6 +31,7 @@ from ..row_sums import residuals_at_zero
 from ..status import Status
 from ..trace import QUANTILES, Trace, TraceEntry, quantile_step, quantiles_of, residual_quantiles
 from .base import AT_ROUNDING, Solver
+from .guesses import first_is_due, part_of_epoch
 from .schedule import next_evaluation, stalled
 
 # A run that may diverge is given up when its gap has grown by this factor over the best one.
@@ -40,12 +41,7 @@ _DRIFT_SHARE = 1e-3
 # So many epochs without a certificate are reason enough for one; or as many as there have been, where that is more.
 _LONGEST_WAIT = 10
 _LOOSE = 0.02  # of P(0): a tolerance that one epoch may meet
-# The first certificate waits where the gap falls as quickly as this, or so few epochs are left. And what a guess should be, in
-# the target, to be believed.
-_QUICK, _FEW, _SLOW, _SURE = 0.25, 4.0, 1e-3, 0.85
-# A last epoch is so many times as long as the rate of the one before says that it must be: at least the first of the two parts
-# of an epoch that follow, and a whole one from the second on.
-_MARGIN, _SHORTEST, _NEARLY_ALL = 1.2, 0.2, 0.8
+_SURE = 0.85  # what a guess should be, in the target, to be believed
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +181,7 @@ class Run:
         if self.evaluate_every is None:
             soon = self.trace[-1].epoch + _LONGEST_WAIT
             solver.epochs_allowed = max(1, min(self.max_epochs, soon) - self.epoch)
-            solver.enough_activity = self._enough_activity()
+            solver.enough_activity, solver.enough_guessed = self._enough_activity(), self._enough_guessed()
             solver.part_wanted = self._part_wanted() if solver.may_shorten else 1.0
         before = self._measure, solver.phase
         solver.begin_epoch()
@@ -210,9 +206,11 @@ class Run:
         return self.solver.activity if self.solver.gap_estimate is None else self.solver.gap_estimate
 
     def _rate_since(self, before: float | None, phase: str) -> float:
-        """What was taken from the logarithm of that; 0 where it is not known, or several epochs were made."""
+        """What the last epoch took from the logarithm of that; 0 where it is not known."""
         now, solver = self._measure, self.solver
-        if not before or not now or solver.phase != phase or solver.epochs_made > 1:
+        if solver.epochs_made > 1:
+            before = solver.activity_before
+        if not before or not now or solver.phase != phase:
             return 0.0
         return max(0.0, math.log(before / now))
 
@@ -221,8 +219,7 @@ class Run:
         estimate, enough = self._estimate(), self._enough
         if not self.rate or not estimate or not 0.0 < enough < math.inf:
             return 1.0
-        part = _MARGIN * math.log(max(1.0, estimate / enough)) / self.rate
-        return max(_SHORTEST, part) if part < _NEARLY_ALL else 1.0
+        return part_of_epoch(estimate, enough, self.rate)
 
     # --- one evaluation ---------------------------------------------------------------------------------------------
 
@@ -417,6 +414,11 @@ class Run:
             return math.inf
         return self.activity * self._enough / self.trace[-1].gap
 
+    def _enough_guessed(self) -> float:
+        """The guess that makes the first certificate due; 0 where there has been one, or one epoch may be enough for it."""
+        waits = len(self.trace) == 1 and self._guesses and self.target < _LOOSE * self.problem.at_zero
+        return self._enough if waits else 0.0
+
     def _evaluation_is_due(self) -> bool:
         """Whether the estimate says that tol is met; without one, whether the epoch has come that the last gaps foretold."""
         if self.evaluate_every is not None:
@@ -440,22 +442,17 @@ class Run:
         return False
 
     def _first_is_due(self, activity: float) -> bool:
-        """Whether to evaluate for the first time since the start: for tol's sake, or to know more of a run that is not quick.
-
-        The first epoch alone rarely goes far enough.
-        """
+        """Whether to evaluate for the first time since the start. One epoch alone rarely goes far enough."""
         before, self.first_activity = self.first_activity, activity
+        if self.solver.epochs_made > 1:
+            before = self.solver.activity_before
         if before is None:
             return self.target >= _LOOSE * self.problem.at_zero
         guess = self.solver.guess
         if guess is None or self.epoch >= _LONGEST_WAIT:
             return True
-        if guess <= self._enough:
-            return True
-        left = (
-            math.log(guess / self._enough) / max(math.log(before / activity), _SLOW) if self._enough > 0.0 else math.inf
-        )
-        return not (activity < _QUICK * before or left < _FEW)
+        rate = math.log(before / activity) if 0.0 < activity < before else 0.0
+        return first_is_due(guess, self._enough, rate)
 
     def _next_evaluation(self) -> int:
         if self.evaluate_every is not None:

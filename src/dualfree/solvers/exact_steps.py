@@ -17,7 +17,7 @@ from .._jit import kernel
 from ..problem import Problem
 from .base import Solver
 from .dealing import ONE_EACH, Visits
-from .together import Together
+from .together import Epochs, Together
 from .visits import visit_rows
 
 _EPS = 2.0**-52
@@ -89,19 +89,26 @@ class ExactSteps(Solver):
         way, *found = visit_rows(*self.data, *how, self.alpha, self.w, self.offset)
         self._account(drift, order.size, way, found, order.size)
 
-    def _make_steps_together(self, visits: Visits) -> None:
-        """Share out visits to the threads."""
+    def _make_steps_together(self, visits: Visits, epochs: Epochs | None = None) -> tuple[int, float, float]:
+        """Share out visits to the threads, those of one epoch or of several.
+
+        Return how many epochs were made, and `Epochs.misfit` and `left` of the last but one.
+        """
         drift, self.drift = self.drift, None
         if self.together is None:
             coupling = self.coupling if self._has_text else None
             self.together = Together(self.team, self._inverse_smoothness, self.part_of_q, coupling)
         if self.takes_long:
             self.together.dealing.by_likeness()
-        seed = np.uint64(self.rng.integers(2**64, dtype=np.uint64))
-        made, turns, way, *found = self.together.visit(self.data, visits, seed, self.alpha, self.w, self.offset)
+        if epochs is None:
+            epochs = Epochs(self.rng.integers(2**64, size=1, dtype=np.uint64))
+        made = self.together.visit(self.data, visits, epochs, self.intercept, self.alpha, self.w, self.offset)
+        self.intercept = made.intercept
         # A turn ends with w + (1/σ') Σ_k (copy_k − w): as many roundings of the copies' ways as there are threads and
         # some more, and two of w itself. The copies' own roundings are those of their visits.
-        self._account(drift, made, (2 + self.team.size) * way, found, made + turns)
+        way = (2 + self.team.size) * made.way
+        self._account(drift, made.visits, way, (made.gained, made.misfit), made.additions)
+        return made.epochs, made.misfit_before, made.left_before
 
     @property
     def _has_threads(self) -> bool:
@@ -126,7 +133,11 @@ class ExactSteps(Solver):
     @cached_property
     def _has_text(self) -> bool:
         """Whether rows are sparse with many columns, as those of texts are, and the loss is smooth."""
-        return run_length(self.problem) > 1 and bool(np.isfinite(self.problem.loss.smoothness))
+        return run_length(self.problem) > 1 and self._is_smooth
+
+    @cached_property
+    def _is_smooth(self) -> bool:
+        return bool(np.isfinite(self.problem.loss.smoothness))
 
     @cached_property
     def coupling(self) -> float:

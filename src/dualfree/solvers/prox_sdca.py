@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 
 from .._checks import Array, one_of
-from .._jit import device, kernel
+from .._jit import kernel
 from ..problem import Problem
 from ..rows import number_type
 from ..sampling.permutation import shuffle, shuffle_from, shuffle_runs, shuffle_runs_from
-from .base import RandomNumbers
+from .base import ENTRIES_PER_CALL, RandomNumbers
 from .dealing import ONE_EACH, Visits
 from .exact_steps import ExactSteps, run_length
-from .visits import visit_rows
+from .guesses import UNKNOWN_RATE, gap_left, goes_on, left_after, rate_of
+from .together import Epochs
+from .visits import move_intercept, visit_rows
 
-# The gap that an epoch leaves, in what its rows had in the gap when they were visited: the first part of that, and the second
-# times the ratio of this sum to that of the epoch before. That ratio, until it is known.
-_FRESH, _STALE, _QUICK = 0.07, 0.85, 0.25
 # Entries that one call may visit, about a quarter of a millisecond's worth; a visit counts as so many besides its own.
 _AT_ONCE, _ENTRIES_PER_ROW = 1 << 18, 10
 
@@ -36,7 +35,7 @@ class ProxSdca(ExactSteps):
     def __init__(self, problem: Problem, rng: RandomNumbers, *, order: str = "permutation") -> None:
         super().__init__(problem, rng)
         self.order = one_of("order", order, ("permutation", "uniform"))
-        self.rate, self.misfit_before, self.knows_gap = _QUICK, 0.0, False
+        self.rate, self.misfit_before, self.knows_gap = UNKNOWN_RATE, 0.0, False
         if self.order == "permutation":
             self.permutation = np.arange(problem.n, dtype=number_type(problem.n))
 
@@ -81,21 +80,8 @@ class ProxSdca(ExactSteps):
         else:
             known, self.rate = self.misfit_before > 0.0, rate_of(self.misfit, self.misfit_before)
             self.activity, self.misfit_before = gap_left(self.misfit, self.rate), self.misfit
-            self.knows_gap = known and self.order == "permutation" and np.isfinite(self.problem.loss.smoothness)
+            self.knows_gap = known and self.order == "permutation" and self._is_smooth
         self.guess = self.activity if self.knows_gap else None
-
-
-def rate_of(misfit: float, before: float) -> float:
-    """By what an epoch multiplied the gap, about: what its rows had in it, relative to those of the epoch before."""
-    return min(1.0, misfit / before) if before > 0.0 else _QUICK
-
-
-def gap_left(misfit: float, rate: float) -> float:
-    """About the gap after an epoch."""
-    return misfit * (_FRESH + _STALE * rate)
-
-
-_rate_of, _gap_left = device(rate_of), device(gap_left)  # for kernels; from Python, a call of these takes microseconds
 
 
 class Permutations(ProxSdca):
@@ -136,68 +122,80 @@ class Permutations(ProxSdca):
     def visit(self, count: int) -> None:
         """Make `count` updates; or several epochs, where they are as short as what the interpreter does for one."""
         size = self.permutation.size
-        epochs = self._epochs_at_once() if count == size and self.part_wanted == 1.0 else 1
-        if epochs > 1:
-            self._make_epochs(epochs)
+        most = self._epochs_at_once() if count == size and self.part_wanted == 1.0 else 1
+        self.epochs_made = 1
+        if self.threads_shuffle:
+            visits = Visits(self.everyone, ONE_EACH, size, self.length, self.part, self.goes_on)
+            self._hear_of_epochs(*self._make_steps_together(visits, self._epochs(most)))
+        elif most > 1:
+            self._make_epochs(most)
         else:
-            self.epochs_made = 1
-            if self.threads_shuffle:
-                self._make_steps_together(Visits(self.everyone, ONE_EACH, size, self.length, self.part, self.goes_on))
-            else:
-                super().visit(min(count, max(0, math.ceil(self.part[1] * size) - self.position)))
+            super().visit(min(count, max(0, math.ceil(self.part[1] * size) - self.position)))
         self.epochs_so_far += self.epochs_made
 
     def _epochs_at_once(self) -> int:
-        """How many epochs one call may make: no more than there have been, so that the gaps between calls tell a rate."""
+        """How many epochs one call may make.
+
+        Until the first certificate nobody wants to know of each, as long as Ctrl-C is heard in time. Then short ones, no more
+        than there have been, so that the gaps between calls tell a rate.
+        """
         problem = self.problem
-        if self.team.size > 1 or self.enough_activity == np.inf:
+        each = problem.nnz + _ENTRIES_PER_ROW * problem.n
+        if self.enough_guessed > 0.0 and self._is_smooth:
+            return max(1, min(self.epochs_allowed, ENTRIES_PER_CALL // each))
+        if self._has_threads or self.enough_activity == np.inf:
             return 1
-        short = _AT_ONCE // (problem.nnz + _ENTRIES_PER_ROW * problem.n)
-        return max(1, min(self.epochs_allowed, self.epochs_so_far, short))
+        return max(1, min(self.epochs_allowed, self.epochs_so_far, _AT_ONCE // each))
+
+    def _epochs(self, most: int) -> Epochs:
+        """What a call needs to know that makes up to so many epochs."""
+        n, seeds = self.problem.n, self.rng.integers(2**64, size=most, dtype=np.uint64)
+        left = n * self.activity if self.activity is not None else math.inf
+        return Epochs(seeds, n * self.misfit_before, left, n * self.enough_activity, n * self.enough_guessed)
+
+    def _hear_of_epochs(self, made: int, misfit_before: float, left_before: float) -> None:
+        """Hear how many were made and, of the last but one, n times its misfit and what it left of the gap, about."""
+        n = self.problem.n
+        self.epochs_made, self.misfit_before, self.activity_before = made, misfit_before / n, left_before / n
 
     def _make_epochs(self, most: int) -> None:
         """Make up to so many epochs in one call, the first in the order that there is."""
         drift, self.drift = self.drift, None
-        seeds = self.rng.integers(2**64, size=most, dtype=np.uint64)
-        enough, before = (number * self.problem.n for number in (self.enough_activity, self.misfit_before))
-        orders = (self.everyone, self.permutation, self.length, seeds)
+        orders = (self.everyone, self.permutation, self.length)
         point = (self.alpha, self.w, self.offset)
         how = (self._inverse_smoothness, self.part_of_q)
-        made, self.intercept, way, *found, before = _epochs(
-            self.data, how, orders, before, enough, self.problem.fit_intercept, self.intercept, point
+        made, self.intercept, way, *found, misfit_before, left_before = _make_epochs(
+            self.data, how, orders, tuple(self._epochs(most)), self.intercept, point
         )
-        self.epochs_made = made
         visits = made * self.permutation.size
         self._account(drift, visits, way, found, visits)
-        self.misfit_before = before / self.problem.n
+        self._hear_of_epochs(made, misfit_before, left_before)
 
 
 @kernel
-def _epochs(
-    data: Any, how: Any, orders: Any, before: float, enough: float, fit_intercept: bool, b: float, point: Any
-) -> tuple[int, float, float, float, float, float]:
-    """Make epochs until n times the gap is about `enough`, `before` being n times the misfit of the epoch before.
+def _make_epochs(
+    data: Any, how: Any, orders: Any, epochs: Any, b: float, point: Any
+) -> tuple[int, float, float, float, float, float, float]:
+    """Make epochs, the first in the order that there is; after each but the last b makes its step.
 
-    Return how many, b, Σ |c| ‖x_i‖, n times the last gain of D and the last misfit, and `before` the last one. After each epoch
-    but the last b makes the step that `Solver.end_epoch` makes.
+    Return how many, b, Σ |c| ‖x_i‖, n times the last gain of D and the last misfit, and `Epochs.misfit` and `left` of the last
+    epoch but one.
     """
     rows, loss, y, s, v, scale, extra = data
-    source, order, length, seeds = orders
+    source, order, length = orders
+    seeds, misfit, left, enough, enough_guessed = epochs
     alpha, w, offset = point
-    made, travelled, gained, misfit, left = 0, 0.0, 0.0, before, np.inf
-    while made < seeds.size and left > enough:
+    made, travelled, gained, misfit_before, left_before = 0, 0.0, 0.0, misfit, left
+    while made == 0 or (made < seeds.size and goes_on(left, left_before, enough, enough_guessed)):
         if made > 0:
-            if fit_intercept:
-                constant = extra * scale * alpha.sum()
-                b += constant
-                offset[0] = b + constant
+            b = move_intercept(alpha, b, scale, extra, offset)
             if length > 1:
                 shuffle_runs_from(source, order, length, seeds[made])
             else:
                 shuffle_from(order, seeds[made])
-        before = misfit
+        misfit_before, left_before = misfit, left
         way, gained, misfit = visit_rows(rows, loss, y, s, v, scale, extra, False, *how, order, alpha, w, offset)
-        left = _gap_left(misfit, _rate_of(misfit, before))
+        left = left_after(misfit, misfit_before)
         travelled += way
         made += 1
-    return made, b, travelled, gained, misfit, before
+    return made, b, travelled, gained, misfit, misfit_before, left_before

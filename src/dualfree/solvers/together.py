@@ -14,7 +14,7 @@ threads at worst. That ratio is known after each window; the next one uses it (t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,8 +25,9 @@ from ..problem import Problem
 from ..team import SAID, Team, columns_of, own_part
 from ..vector_math import copy_into
 from ..workers import share_out
-from .dealing import Dealing, Visits, own_visits
-from .visits import visit_rows
+from .dealing import Dealing, Visits, deal, own_visits
+from .guesses import goes_on, left_after
+from .visits import move_intercept, visit_rows
 
 # Windows of an epoch: where w is long, and where it is so short that putting it together costs next to nothing. A long one's
 # windows are divided into turns, after which its so many most frequent columns, known from about so many entries, are put
@@ -48,6 +49,37 @@ _WAY, _GAINED, _MISFIT, _TOGETHER, _APART, _OFFSET, _MOVED, _COLUMNS_TOGETHER, _
 _BESIDE = 16  # numbers, so that two threads' visits share no cache line
 
 
+class Epochs(NamedTuple):
+    """How long to make epochs in one call: one for each seed at most, until about so much of n times the gap is left.
+
+    `misfit` and `left` are n times what rows had in the gap in the epoch before, and what that left; 0 and infinite, where
+    that is not known. `enough` and `enough_guessed` are n times the driver's.
+    """
+
+    seeds: Array
+    misfit: float = 0.0
+    left: float = np.inf
+    enough: float = np.inf
+    enough_guessed: float = 0.0
+
+
+class Made(NamedTuple):
+    """What was done: epochs, visits and additions to w; b, Σ |c| ‖x_i‖ and, of the last epoch, n times D's gain and the misfit.
+
+    And `Epochs` of the one before it.
+    """
+
+    epochs: int
+    visits: int
+    additions: int
+    intercept: float
+    way: float
+    gained: float
+    misfit: float
+    misfit_before: float
+    left_before: float
+
+
 class Together:
     """The threads' copies of w, and σ'."""
 
@@ -67,12 +99,9 @@ class Together:
         self.sigma, self.measured = float(size), False
 
     def visit(
-        self, data: Any, visits: Visits, seed: Any, alpha: Array, w: Array, offset: Array
-    ) -> tuple[int, int, float, float, float]:
-        """Visit rows, changing α, w and the offset.
-
-        Return how many were visited, how often something was put together, and what `visit_rows` does.
-        """
+        self, data: Any, visits: Visits, epochs: Epochs, intercept: float, alpha: Array, w: Array, offset: Array
+    ) -> Made:
+        """Visit rows, epoch after epoch, changing α, w and the offset; between two epochs b makes its step."""
         size = self.team.size
         begin, end = visits.part
         each = int((end - begin) * visits.number) // size
@@ -80,20 +109,23 @@ class Together:
         if self.team.problem.is_dense:  # a visit costs as much as putting w together does, or half of that
             windows = max(windows, min(_MOST_WINDOWS, each * w.size // _LEAST_ENTRIES))
         turns = max(1, min(_TURNS, each // windows // _LEAST_TURN)) if self.frequent.size else 1
-        owners, groups = self.dealing.owners(visits, seed), self.dealing.groups
-        dealing = (visits.which, visits.counts, visits.run, groups, owners, seed, self._dealt(visits))
-        plan = (dealing, (visits.part, visits.as_before), windows, turns, not self.measured)
+        dealing = (visits.which, visits.counts, visits.run, self.dealing.groups, self._dealt(visits))
+        plan = ((visits.part, visits.as_before), windows, turns, not self.measured, self.caution)
         means = (self.copies, self.scratch, self.frequent, self.known)
         found = np.zeros((size, SAID))
         point = (alpha, w, offset)
         what = (*data, self.inverse_smoothness, self.part_of_q, self.sees_own_q)
-        failed, self.sigma = self.team.lead(_visit, what, (*plan, self.caution), point, self.sigma, means, found)
+        failed, self.sigma, made, b, misfit_before, left_before = self.team.lead(
+            _visit, what, dealing, plan, tuple(epochs), intercept, point, self.sigma, means, found
+        )
         if failed:  # no error leaves a thread; what failed, a user's loss perhaps, tells it again
             visit_rows(*data, False, self.inverse_smoothness, self.part_of_q, visits.which, alpha, w, offset)
             raise MemoryError("A thread had not enough memory.")
         self.measured = True
         sums = np.add.reduce(found).tolist()
-        return int(sums[_MADE]), windows * turns, sums[_WAY], sums[_GAINED], sums[_MISFIT]
+        visited, way, gained, misfit = int(sums[_MADE]), sums[_WAY], sums[_GAINED], sums[_MISFIT]
+        additions = visited + made * windows * turns
+        return Made(made, visited, additions, b, way, gained, misfit, misfit_before, left_before)
 
     def _dealt(self, visits: Visits) -> Array:
         """Where each thread puts down its visits, and in the end how many there are; kept: fresh memory costs time."""
@@ -146,33 +178,60 @@ def _most_frequent(rows: Any, d: int, every: int, most: int) -> Any:
 
 @kernel
 def _visit(
-    orders: Any, cuts: Any, data: Any, plan: Any, point: Any, sigma: float, means: Any, found: Any
-) -> tuple[int, float]:
-    """What the caller does: share out turns, and at the end of each window the columns. Return whether one failed, and σ'."""
-    _, _, windows, turns, first, caution = plan
-    _, w, offset = point
+    orders: Any,
+    cuts: Any,
+    data: Any,
+    dealing: Any,
+    plan: Any,
+    epochs: Any,
+    b: float,
+    point: Any,
+    sigma: float,
+    means: Any,
+    found: Any,
+) -> tuple[int, float, int, float, float, float]:
+    """What the caller does: deal rows out, share out turns, and at the end of each window the columns.
+
+    Return whether one failed, σ', how many epochs were made, b, and `Epochs.misfit` and `left` of the last epoch but one.
+    """
+    rows, scale, extra = data[0], data[5], data[6]
+    which, counts, run, groups, dealt = dealing
+    part, windows, turns, first, caution = plan
+    seeds, misfit, left, enough, enough_guessed = epochs
+    alpha, w, offset = point
     _, _, frequent, known = means
-    extra, size = data[6], cuts.size - 1
+    size = cuts.size - 1
     per_offset = 1.0 / extra if extra > 0.0 else 0.0  # the square of ω's change for that of βω's
-    for number in range(windows * turns):
-        if _begins_window(number, turns, first):
-            found[:, _TOGETHER] = found[:, _APART] = 0.0
-        how = (number, sigma, per_offset)
-        if share_out(orders, _turn, (cuts, data, plan, point, how, means, found)):
-            return 1, sigma
-        if not _begins_window(number + 1, turns, first):
-            continue
-        if share_out(orders, _columns, (cuts, w, sigma, means, found)):
-            return 1, sigma
-        together, apart, moved = found[0, _TOGETHER], found[0, _APART], 0.0
-        for k in range(size):
-            moved += found[k, _MOVED]
-            together += found[k, _COLUMNS_TOGETHER]
-            apart += found[k, _COLUMNS_APART] + per_offset * found[k, _MOVED] * found[k, _MOVED]
-        together += per_offset * moved * moved
-        offset[0] = known[2, 0, frequent.size] + moved / sigma
-        sigma = _next_sigma(together, apart, size, caution)
-    return 0, sigma
+    made, misfit_before, left_before = 0, misfit, left
+    while made == 0 or (made < seeds.size and goes_on(left, left_before, enough, enough_guessed)):
+        if made > 0:
+            b = move_intercept(alpha, b, scale, extra, offset)
+        owners = deal(rows, which, counts, groups, size, seeds[made])
+        dealt_out = (which, counts, run, groups, owners, seeds[made], dealt)
+        found[:, _GAINED] = found[:, _MISFIT] = 0.0
+        for number in range(windows * turns):
+            if _begins_window(number, turns, first):
+                found[:, _TOGETHER] = found[:, _APART] = 0.0
+            how = (number, sigma, per_offset)
+            in_turns = (dealt_out, part, windows, turns, first)
+            if share_out(orders, _turn, (cuts, data, in_turns, point, how, means, found)):
+                return 1, sigma, made, b, misfit_before, left_before
+            if not _begins_window(number + 1, turns, first):
+                continue
+            if share_out(orders, _columns, (cuts, w, sigma, means, found)):
+                return 1, sigma, made, b, misfit_before, left_before
+            together, apart, moved = found[0, _TOGETHER], found[0, _APART], 0.0
+            for k in range(size):
+                moved += found[k, _MOVED]
+                together += found[k, _COLUMNS_TOGETHER]
+                apart += found[k, _COLUMNS_APART] + per_offset * found[k, _MOVED] * found[k, _MOVED]
+            together += per_offset * moved * moved
+            offset[0] = known[2, 0, frequent.size] + moved / sigma
+            sigma = _next_sigma(together, apart, size, caution)
+        made, first, misfit_before, left_before = made + 1, False, misfit, left
+        misfit = found[:, _MISFIT].sum()
+        left = left_after(misfit, misfit_before)
+    return 0, sigma, made, b, misfit_before, left_before
 
 
 @kernel
@@ -183,7 +242,7 @@ def _turn(own: int, cuts: Any, data: Any, plan: Any, point: Any, how: Any, means
     to what a slower one has yet to read.
     """
     rows, loss, y, s, v, scale, extra, inverse_smoothness, part_of_q, sees_own_q = data
-    dealing, (part, as_before), windows, turns, first, _ = plan
+    dealing, (part, as_before), windows, turns, first = plan
     alpha, w, offset = point
     number, sigma, per_offset = how
     # A step looks at σ' times the true q_i, which is what keeps it safe; or at nearly the true one, where rows hold one another

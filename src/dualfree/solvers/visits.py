@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._jit import kernel
+from .._jit import device, kernel
 from ..losses.calls import exact_step, loss_curvature_from_dual, near_step
 from ..rows import (
     adds_and_multiplies_at_once,
@@ -19,6 +19,16 @@ from ..rows import (
 
 # Rows are asked for so many visits before their turn.
 _AHEAD = 5
+
+
+@device
+def move_intercept(alpha: Any, b: float, scale: float, extra: float, offset: Any) -> float:
+    """Make the step of the intercept that ends an epoch, as `Solver.end_epoch` does; return the new b."""
+    if extra > 0.0:
+        constant = extra * scale * alpha.sum()
+        b += constant
+        offset[0] = b + constant
+    return b
 
 
 @kernel

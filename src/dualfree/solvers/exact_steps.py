@@ -15,7 +15,7 @@ import numpy as np
 from .._checks import Array
 from .._jit import kernel
 from ..problem import Problem
-from .base import Solver
+from .base import ENTRIES_PER_CALL, Solver
 from .dealing import ONE_EACH, Visits
 from .together import Epochs, Together
 from .visits import visit_rows
@@ -113,6 +113,13 @@ class ExactSteps(Solver):
     @property
     def _has_threads(self) -> bool:
         return self.team.size > 1 and not self.exactly
+
+    @property
+    def visits_per_call(self) -> int:
+        """As many as Ctrl-C allows, of the methods of `auto`: they draw no random numbers for single visits."""
+        if self.exactly:
+            return super().visits_per_call
+        return max(1, ENTRIES_PER_CALL // max(1, self.problem.nnz // self.problem.n))
 
     @property
     def threads_shuffle(self) -> bool:

@@ -10,9 +10,11 @@ import scipy.sparse
 from problems import CORNERED, SMOOTH
 
 import dualfree as df
+from dualfree._jit import kernel
 from dualfree.solvers.driver import Run
+from dualfree.solvers.guesses import gap_left, goes_on, part_of_epoch, rate_of
 from dualfree.solvers.newton import Newton
-from dualfree.solvers.prox_sdca import Permutations, ProxSdca, gap_left, rate_of
+from dualfree.solvers.prox_sdca import Permutations, ProxSdca
 from dualfree.solvers.visits import visit_rows
 
 
@@ -158,6 +160,39 @@ def test_when_the_first_certificate_is_due(activities: tuple[float, float], gues
         run.solver.guess = None if guess is None or run.epoch == 1 else guess * run.problem.at_zero
         is_due = run._evaluation_is_due()
         assert is_due == (due and run.epoch == 2)
+
+
+@kernel
+def _goes_on(guess: float, before: float, enough: float, enough_guessed: float) -> bool:
+    return bool(goes_on(guess, before, enough, enough_guessed))
+
+
+@pytest.mark.parametrize(
+    ("guess", "before", "goes"),
+    [
+        (1e-3, math.inf, True),  # the first epoch rarely goes far enough
+        (1e-3, 1e-2, True),  # quick, and a way to go
+        (1e-3, 2e-3, False),  # slow, with a way to go: a certificate
+        (3e-5, 6e-5, False),  # the same, five epochs from the end
+        (1e-5, 2e-5, True),  # nearly there
+        (1.3e-6, 2.6e-6, False),  # half an epoch is enough
+        (1e-6, 1e-5, False),
+        (0.0, 1e-5, False),
+        (2e-3, 1e-3, False),  # it grows
+        (math.nan, 1e-3, False),
+    ],
+)
+def test_whether_another_epoch_comes_before_the_first_certificate(guess: float, before: float, goes: bool) -> None:
+    """With 1e-6 as enough; and after the first certificate it is the guess alone that counts."""
+    assert _goes_on(guess, before, math.nan, 1e-6) == goes
+    assert _goes_on(guess, before, 0.5e-3, 0.0) == (guess > 0.5e-3)
+    if 1e-6 < guess < before < math.inf:
+        rate = math.log(before / guess)
+        whole = part_of_epoch(guess, 1e-6, rate) == 1.0
+        run = a_run(1e-6 / 0.85)
+        run.target, run.epoch, run.solver.guess, run.first_activity = 1e-6 / 0.85, 2, guess, before
+        run.solver.activity = guess
+        assert goes == (whole and not run._evaluation_is_due())
 
 
 def test_certificates_in_vain_become_rare() -> None:

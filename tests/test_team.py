@@ -21,7 +21,7 @@ from dualfree._jit import kernel
 from dualfree.solvers import dealing, together
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
-from dualfree.solvers.prox_sdca import Permutations
+from dualfree.solvers.prox_sdca import Permutations, ProxSdca
 from dualfree.team import Team
 from dualfree.workers import Workers
 
@@ -127,10 +127,9 @@ def test_long_dense_rows_are_put_together_more_often(monkeypatch: pytest.MonkeyP
             make_epochs(steps, 30)
             assert steps.together is not None
             visits = dealing.Visits(steps.everyone, dealing.ONE_EACH, 200, 1)
-            made, put_together, *_ = steps.together.visit(
-                steps.data, visits, np.uint64(1), steps.alpha, steps.w, steps.offset
-            )
-        assert (made, put_together) == (200, windows)
+            epochs = together.Epochs(np.array([1], dtype=np.uint64))
+            made = steps.together.visit(steps.data, visits, epochs, 0.0, steps.alpha, steps.w, steps.offset)
+        assert (made.epochs, made.visits, made.additions) == (1, 200, 200 + windows)
         w = problem.weights_of(steps.alpha)
         assert np.allclose(w, steps.w, rtol=1e-9, atol=1e-12)
 
@@ -164,6 +163,68 @@ def test_short_epochs_begin_with_the_rows_that_have_waited_longest(size: int) ->
         after = [steps.permutation] if size == 1 else [own[: int(own[-1])] for own in _dealt(steps)]
         assert any(own.size != new.size or (own != new).any() for own, new in zip(orders, after, strict=True))
         assert np.linalg.norm(problem.weights_of(steps.alpha) - steps.w) <= steps.drift
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("size", [2, 3])
+def test_epochs_in_one_call_are_those_of_several(
+    size: int, fit_intercept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit by bit without an intercept, and the first certificate comes when the driver would have asked for it."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(3000, 3000, density=0.01, format="csr", rng=rng)
+    y = np.asarray(X @ rng.normal(size=3000)) > 0.1
+    problem = df.Problem(X, y, loss="squared_hinge", lam=10.0 / 3000, fit_intercept=fit_intercept)
+    results, calls = [], []
+    for at_once in (Permutations._epochs_at_once, lambda steps: 1):
+        made: list[int] = []
+        monkeypatch.setattr(Permutations, "_epochs_at_once", at_once)
+        monkeypatch.setattr(
+            Permutations, "_hear_of_epochs", lambda steps, *said, made=made: made.append(said[0]) or _hear(steps, *said)
+        )
+        until = {"callback": lambda state: state.epoch > 0, "tol": 1e-6}
+        results.append(df.solve(problem, random_state=0, n_threads=size, **until))
+        calls.append(made)
+    several, single = results
+    assert max(calls[0]) >= 3
+    assert set(calls[1]) == {1}
+    assert sum(calls[0]) == sum(calls[1]) == several.n_epochs == single.n_epochs
+    assert several.trace[-1].passes == single.trace[-1].passes
+    if fit_intercept:  # NumPy adds up Σ α in another order than a kernel
+        assert several.intercept == pytest.approx(single.intercept, rel=1e-11)
+        assert several.alpha == pytest.approx(single.alpha, rel=1e-10, abs=1e-13)
+    else:
+        assert several.w.tobytes() == single.w.tobytes()
+        assert several.alpha.tobytes() == single.alpha.tobytes()
+
+
+_hear = Permutations._hear_of_epochs
+
+
+def test_an_epoch_is_one_call_however_many_rows_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that each thread shuffles its own; as long as Ctrl-C is heard in time."""
+    X = scipy.sparse.csr_matrix((np.ones(70_000), np.arange(70_000) % 7, np.arange(70_001)), shape=(70_000, 7))
+    problem = df.Problem(X, np.arange(70_000) % 2, lam=1e-3)
+    steps, by_name = (kind(problem, np.random.default_rng(0)) for kind in (Permutations, ProxSdca))
+    with team.Team(problem, 2) as steps.team:
+        assert steps.threads_shuffle
+        assert by_name.visits_per_call < problem.n
+        monkeypatch.setattr("dualfree.solvers.exact_steps.ENTRIES_PER_CALL", 1000)
+        assert steps.visits_per_call == 1000
+        assert not steps.threads_shuffle
+
+
+def test_a_call_is_no_longer_than_ctrl_c_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = make_problem("logistic", n=100, d=10)  # 2,000 entries, with what a visit costs besides
+    steps = Permutations(problem, np.random.default_rng(0))
+    steps.epochs_allowed, steps.enough_guessed = 9, 1e-6
+    assert steps._epochs_at_once() == 9
+    for entries, most in ((10_000, 5), (1000, 1)):
+        monkeypatch.setattr("dualfree.solvers.prox_sdca.ENTRIES_PER_CALL", entries)
+        assert steps._epochs_at_once() == most
+    cornered = Permutations(make_problem("hinge", n=100, d=10), np.random.default_rng(0))  # nothing is guessed there
+    cornered.epochs_allowed, cornered.enough_guessed = 9, 1e-6
+    assert cornered._epochs_at_once() == 1
 
 
 def test_threads_go_beyond_the_top_too() -> None:

@@ -68,9 +68,7 @@ class Dealing:
 
     def owners(self, visits: Visits, seed: Any) -> Array:
         """Return the owner of each group."""
-        return np.asarray(
-            deal(self.team.problem.rows, visits.which, visits.counts, self.groups, self.team.size, seed)
-        )
+        return np.asarray(deal(self.team.problem.rows, visits.which, visits.counts, self.groups, self.team.size, seed))
 
 
 @kernel

@@ -50,7 +50,8 @@ def part_of_epoch(guess: float, enough: float, rate: float) -> float:
 
 # --- for kernels; from Python, a call of a compiled function takes microseconds ----------------------------------------------
 
-_rate_of, _gap_left, _first_is_due, _part_of_epoch = map(device, (rate_of, gap_left, first_is_due, part_of_epoch))
+_rate_of, _gap_left = device(rate_of), device(gap_left)
+_first_is_due, _part_of_epoch = device(first_is_due), device(part_of_epoch)
 
 
 @device

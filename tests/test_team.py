@@ -253,20 +253,29 @@ def _dealt(steps: Permutations) -> np.ndarray:
     return steps.together.dealt[0]
 
 
-def test_frequent_columns_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_frequent_columns_are_found(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    def found(X: Any) -> list[int]:
+        problem = df.Problem(X, np.arange(40.0), loss="squared", lam=1.0)
+        with Team(problem, size) as team:
+            return [int(column) for column in together._frequent_columns(team)]
+
     monkeypatch.setattr(together, "_FREQUENT", 3)
     X = np.zeros((40, 9))
     X[:, [2, 7]] = 1.5
     X[:25, 4] = 1.0
     X[25:29, 5] = X[29:33, 6] = 2.0  # as frequent as each other: one of them would be one too many
-    problem = df.Problem(scipy.sparse.csr_matrix(X), np.arange(40.0), loss="squared", lam=1.0)
-    assert together._frequent_columns(problem).tolist() == [2, 4, 7]
+    assert found(scipy.sparse.csr_matrix(X)) == [2, 4, 7]
     monkeypatch.setattr(together, "_FREQUENT", 4)
     X[:5, 0] = 1.0  # as rare as a column may be that is still taken
-    one_more = df.Problem(scipy.sparse.csr_matrix(X), np.arange(40.0), loss="squared", lam=1.0)
-    assert together._frequent_columns(one_more).tolist() == [0, 2, 4, 7]
-    dense = df.Problem(X, np.arange(40.0), loss="squared", lam=1.0)
-    assert together._frequent_columns(dense).size == 0
+    assert found(scipy.sparse.csr_matrix(X)) == [0, 2, 4, 7]
+    assert found(X) == []  # dense
+    X[np.arange(40) % 4 != 0, 8] = 3.0
+    matrix = scipy.sparse.csr_matrix(X)
+    assert 8 in found(matrix)
+    monkeypatch.setattr(together, "_COUNTED", matrix.nnz // 4)  # every fourth row is looked at, whosever it is
+    assert matrix.nnz // together._COUNTED == 4
+    assert 8 not in found(matrix)
 
 
 @intrinsic

@@ -115,11 +115,11 @@ class Team:
             self._totals = self.apart(out.size), self.apart(out.size)  # kept: fresh memory costs more than a sum
         return self._totals
 
-    def apart(self, *shape: int) -> Array:
-        """Zeros of this shape for each thread, to be found by `own_part`; few of them are on cache lines of their own."""
+    def apart(self, *shape: int, zero: bool = True) -> Array:
+        """Zeros, or whatever, of this shape for each thread, to be found by `own_part`; few are on cache lines of their own."""
         count = math.prod(shape)
         each = 1 if self.size == 1 or count >= _MANY else 1 + -(-SAID // count)
-        return np.zeros((self.size * each, *shape))
+        return (np.zeros if zero else np.empty)((self.size * each, *shape))
 
     def add_up(self, totals: Array, out: Array) -> None:
         """out = the sum of the threads' vectors, in their order, each thread for its own columns."""

@@ -21,7 +21,6 @@ import numpy as np
 from .. import rows as _rows
 from .._checks import Array
 from .._jit import device, kernel
-from ..problem import Problem
 from ..team import SAID, Team, columns_of, own_part
 from ..vector_math import copy_into
 from ..workers import share_out
@@ -90,10 +89,10 @@ class Together:
         if coupling is not None and not self.sees_own_q:
             self.caution = _CAUTION_IF_WEAKLY if coupling < _WEAKLY else _CAUTION_IF_COUPLED
             self.sees_own_q = coupling >= _COUPLED
-        self.copies = team.apart(problem.d)
+        self.copies = team.apart(problem.d, zero=False)
         self.scratch = np.empty((size, _COLUMNS))
         self.dealing = Dealing(team)
-        self.frequent = _frequent_columns(problem)
+        self.frequent = _frequent_columns(team)
         self.known = np.empty((3, size, _padded(self.frequent.size + 1)))
         self.dealt = np.empty((2, size, 0), dtype=np.uint32)
         self.sigma, self.measured = float(size), False
@@ -135,12 +134,15 @@ class Together:
         return self.dealt
 
 
-def _frequent_columns(problem: Problem) -> Array:
+def _frequent_columns(team: Team) -> Array:
     """Return the columns that are in most rows, in their order; none where there are few columns, or where all are in all."""
+    problem, size = team.problem, team.size
     if problem.is_dense or problem.d <= _FREQUENT:
         return np.empty(0, dtype=np.uint32)
     every = max(1, problem.nnz // _COUNTED)
-    return np.asarray(_most_frequent(problem.rows, problem.d, every, _FREQUENT))
+    shape = (size, _padded(problem.d + 1))
+    found = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.uint32), np.zeros((size, SAID), dtype=np.int64)
+    return np.asarray(team.lead(_most_frequent, problem.rows, problem.d, every, _FREQUENT, *found))
 
 
 def _padded(count: int) -> int:
@@ -149,22 +151,21 @@ def _padded(count: int) -> int:
 
 
 @kernel
-def _most_frequent(rows: Any, d: int, every: int, most: int) -> Any:
-    """Return up to `most` columns, those that most of every `every`-th row have."""
-    counts, seen = np.zeros(d, dtype=np.int32), np.empty(d + 1, dtype=np.uint32)
-    indices, starts = rows[-2], rows[-1]
-    looked_at, different = 0, 0
-    for i in range(0, _rows.row_count(rows), every):
-        looked_at += 1
-        for k in range(starts[i], starts[i + 1]):
-            j = indices[k]
-            seen[different] = j
-            different += counts[j] == 0
-            counts[j] += 1
-    having = np.zeros(looked_at + 2, dtype=np.int64)  # how many columns are in so many rows
-    for j in seen[:different]:
-        having[counts[j]] += 1
-    least, found = looked_at + 1, 0
+def _most_frequent(
+    orders: Any, cuts: Any, rows: Any, d: int, every: int, most: int, counts: Any, seen: Any, said: Any
+) -> Any:
+    """Return up to `most` columns, those that most of every `every`-th row have; each thread looks at its own rows."""
+    share_out(orders, _count_columns, (cuts, rows, d, every, counts, seen, said))
+    total, columns, different = counts[0], seen[0], said[0, 0]
+    for other in range(1, counts.shape[0]):
+        for j in seen[other, : said[other, 0]]:
+            columns[different] = j
+            different += total[j] == 0
+            total[j] += counts[other, j]
+    having = np.zeros(said[:, 1].sum() + 2, dtype=np.int64)  # how many columns are in so many rows
+    for j in columns[:different]:
+        having[total[j]] += 1
+    least, found = having.size - 1, 0
     while least > 1 and found + having[least - 1] <= most:
         least -= 1
         found += having[least]
@@ -172,8 +173,25 @@ def _most_frequent(rows: Any, d: int, every: int, most: int) -> Any:
     found = 0
     for j in range(d):  # without a branch: many would be foretold wrongly
         frequent[found] = j
-        found += counts[j] >= least
+        found += total[j] >= least
     return frequent[:found]
+
+
+@kernel
+def _count_columns(own: int, cuts: Any, rows: Any, d: int, every: int, counts: Any, seen: Any, said: Any) -> None:
+    """Count in how many of a thread's rows each column is; say how many different ones there are, and how many rows."""
+    count, columns = counts[own], seen[own]
+    count[:] = 0
+    indices, starts = rows[-2], rows[-1]
+    looked_at, different = 0, 0
+    for i in range(-(-cuts[own] // every) * every, cuts[own + 1], every):
+        looked_at += 1
+        for k in range(starts[i], starts[i + 1]):
+            j = indices[k]
+            columns[different] = j
+            different += count[j] == 0
+            count[j] += 1
+    said[own, 0], said[own, 1] = different, looked_at
 
 
 @kernel

@@ -869,11 +869,13 @@ def test_the_way_to_the_starting_point_is_not_a_step() -> None:
     assert steps.exactness.hurries
     rule = Exactness(problem)
     bend = rule.bend
-    rule.learn(math.inf, 1.0)
+    rule.learn(math.inf, 1.0, 1.0)
     assert (rule.hurries, rule.bend) == (True, bend)
-    rule.learn(1e-2, 1.0)
+    rule.learn(3e-2, 1.0, 1.5)  # longer than a full one: its gap says nothing of others
+    assert (rule.hurries, rule.bend) == (True, bend)
+    rule.learn(1e-2, 1.0, 1.0)
     assert (rule.hurries, rule.bend) == (True, pytest.approx(1e4))
-    rule.learn(2e-2, 0.0)  # more than the one before
+    rule.learn(2e-2, 0.0, 1.0)  # more than the one before
     assert (rule.hurries, rule.bend) == (False, bend)
 
 

@@ -7,11 +7,14 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse
-from problems import CORNERED, SMOOTH
+from problems import CORNERED, SMOOTH, make_problem
 
 import dualfree as df
 from dualfree._jit import kernel
+from dualfree.solvers.auto import Auto
+from dualfree.solvers.base import RandomSource
 from dualfree.solvers.driver import Run
+from dualfree.solvers.exactness import Exactness
 from dualfree.solvers.guesses import gap_left, goes_on, part_of_epoch, rate_of
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations, ProxSdca
@@ -223,7 +226,28 @@ def test_what_is_known_at_the_beginning_says_nothing_of_the_zero_point() -> None
     steps.gap_estimate = 1e-6 * problem.at_zero
     run._evaluate()
     assert run.trace[-1].gap > 0.1 * problem.at_zero
-    assert run.optimism == 1.0
+    assert run.solver.optimism == 1.0
     steps.gap_estimate = 1e-6 * problem.at_zero
     run._evaluate()  # of the point where it is: now it is refuted
-    assert run.optimism == pytest.approx(run.trace[-1].gap / (1e-6 * problem.at_zero))
+    assert run.solver.optimism == pytest.approx(run.trace[-1].gap / (1e-6 * problem.at_zero))
+
+
+def test_a_method_hears_by_how_much_it_was_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next truncated step is solved as exactly as that asks for: its residual would not let tol be met otherwise."""
+    problem = make_problem("logistic", n=400, d=30, lam=1e-3)
+    monkeypatch.setattr(Newton, "direct", staticmethod(lambda problem: False))
+    monkeypatch.setattr("dualfree.solvers.small_step.suits", lambda problem: False)
+    wanted = []
+    begin = Exactness.begin
+    monkeypatch.setattr(
+        Exactness,
+        "begin",
+        lambda self, energy, target, **how: wanted.append(target) or begin(self, energy, target, **how),
+    )
+    auto = Auto(problem, RandomSource(0))
+    auto.active = Newton(problem, RandomSource(0))
+    auto.target = auto.active.target = 1e-6
+    auto.start(np.zeros(400), 0.0)
+    auto.optimism = 7.0
+    auto.visit(400)
+    assert wanted == [pytest.approx(1e-6 / 7.0)]

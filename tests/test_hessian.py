@@ -12,7 +12,13 @@ from problems import FORMS, SMOOTH, WEIGHTS, dense, make_problem
 import dualfree as df
 from dualfree.solvers import hessian
 from dualfree.solvers.blas import add_square, dsyrk_address
-from dualfree.solvers.hessian import curvature_sum, derivatives, factorised, hessian_product
+from dualfree.solvers.hessian import (
+    curvature_sum,
+    derivatives,
+    derivatives_and_diagonal,
+    factorised,
+    hessian_product,
+)
 from dualfree.team import Team
 
 
@@ -48,6 +54,28 @@ def test_derivatives(
     assert np.allclose(out, curvatures, rtol=1e-13, atol=0)
     again = curvature_sum(Team(problem), curvatures)
     assert np.allclose(again[upper], total[upper], rtol=1e-11, atol=1e-11 * np.abs(total).max())
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_gradient_and_diagonal_in_one_pass(
+    loss: str, form: str, fit_intercept: bool, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dualfree.team._LEAST_ENTRIES", 1)
+    problem = make_problem(loss, n=900, d=6, weights="zeros", form=form, fit_intercept=fit_intercept)
+    z, b = np.random.default_rng(3).normal(size=problem.n), 0.3 if fit_intercept else 0.0
+    gradient, total, curvatures = by_definition(problem, z, b)
+    out = np.empty(problem.n)
+    with Team(problem, size) as team:
+        assert team.size == size
+        found, diagonal = derivatives_and_diagonal(team, z, b, out)
+    assert np.allclose(found, gradient, rtol=1e-11, atol=1e-11 * np.abs(gradient).max())
+    assert np.allclose(diagonal, np.diag(total) / problem.n + problem.lam, rtol=1e-11)
+    assert np.allclose(out, curvatures, rtol=1e-13, atol=0)
+    assert found.flags.c_contiguous
+    assert diagonal.flags.c_contiguous
 
 
 def test_many_blocks_of_few_columns() -> None:

@@ -9,7 +9,9 @@ import pytest
 from problems import make_problem
 from reference import conjugate, loss_terms, mp
 
-from dualfree.solvers.line_search import least_on_ray, move_along
+import dualfree as df
+from dualfree.solvers.line_search import full_step_is_short, least_on_ray, move_along, root_of_slope
+from dualfree.solvers.newton import Newton
 from dualfree.team import SAID
 
 
@@ -55,3 +57,47 @@ def test_the_least_on_a_ray(length: float) -> None:
 
 def test_a_ray_along_which_nothing_falls() -> None:
     assert least_on_ray(lambda t: 1.0 + t, 1.0, 0.02) == 0.0
+
+
+@pytest.mark.parametrize("farther", [1.05, 1.3, 2.0, 5.0, 30.0, 1e4])
+def test_a_full_step_that_is_short_goes_on(farther: float) -> None:
+    """The least point is `farther` away, where the curvature has become less and less: log-cosh, say."""
+
+    def slope(t: float) -> float:
+        return math.tanh(2.0 * (t / farther - 1.0))
+
+    here = slope(0.0)
+    found = root_of_slope(slope, here, is_short=True)
+    assert abs(slope(found)) <= 0.1 * abs(here)
+    assert found >= 1.0
+    if slope(1.0) >= 0.9 * here:  # otherwise a full step will do
+        assert root_of_slope(slope, here) == 1.0
+
+
+def test_the_logistic_loss_is_most_curved_at_zero() -> None:
+    """There, and only there, P is known to lie below its quadratic model along any ray."""
+    zero, other = np.zeros(3), np.array([0.0, 1e-3, 0.0])
+    logistic = df.Problem(np.eye(3), [1, 0, 1], "logistic", 0.1).loss
+    assert full_step_is_short(logistic, zero, 0.0)
+    assert not full_step_is_short(logistic, other, 0.0)
+    assert not full_step_is_short(logistic, zero, 0.1)
+    hinge = df.Problem(np.eye(3), [1, 0, 1], "squared_hinge", 0.1).loss
+    assert not full_step_is_short(hinge, zero, 0.0)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_the_first_step_from_zero_leaves_little_of_the_slope(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With labels that are nearly explained a full step from zero would be half as long as it should."""
+    monkeypatch.setattr("dualfree.solvers.small_step.suits", lambda problem: form == "dense")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 5))
+    problem = df.Problem(X, X @ rng.normal(size=5) + 0.1 * rng.normal(size=600) > 0, "logistic", 1e-5)
+    steps = Newton(problem, rng)
+    steps.start(np.zeros(600), 0.0)
+    steps.begins_on_sample = False
+    first = problem.gradient(np.zeros(5))
+    steps.visit(600)
+    assert steps.is_small == (form == "dense")
+    along = steps.w / np.linalg.norm(steps.w)
+    assert abs(problem.gradient(steps.w) @ along) <= 0.11 * abs(first @ along)
+    assert problem.gradient(steps.w / 1.5) @ along < -0.11 * abs(first @ along)  # it went that much farther

@@ -224,9 +224,24 @@ def test_no_search_along_a_parabola(quadratic: bool) -> None:
     room, nothing = small_step.room_for(team, 9), (np.empty(0), np.empty((0, 0)))
     assert team.lead(small_step.newton_direction, data, True, problem.lam, point, 0.0, room, nothing) == 0
     room[2][:] *= 2.0
-    failed, share, *_ = team.lead(small_step.step_along, data, problem.lam, point, 0.0, room, quadratic)
+    failed, share, *_ = team.lead(small_step.step_along, data, problem.lam, point, 0.0, room, quadratic, False)
     assert not failed
     assert share == 1.0 if quadratic else abs(share - 0.5) < 0.1
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_a_full_step_that_is_short_goes_on(is_short: bool) -> None:
+    """Half of Newton's direction: a full step of it will do, unless more is known."""
+    problem = df.Problem(table("dense"), table("dense")[:, 0] + 1.0, "squared", 1e-3)
+    data = problem.rows, problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
+    point = np.zeros(700), np.zeros(9), np.zeros(700)
+    team = Team(problem)
+    room, nothing = small_step.room_for(team, 9), (np.empty(0), np.empty((0, 0)))
+    assert team.lead(small_step.newton_direction, data, True, problem.lam, point, 0.0, room, nothing) == 0
+    room[2][:] *= 0.5
+    failed, share, *_ = team.lead(small_step.step_along, data, problem.lam, point, 0.0, room, False, is_short)
+    assert not failed
+    assert abs(share - 2.0) < 0.2 if is_short else share == 1.0
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])

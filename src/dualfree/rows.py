@@ -136,6 +136,11 @@ def row_add_squares(rows: Rows, i: int, scale: float, out: Any) -> None:
     raise NotImplementedError("compiled code only")
 
 
+def row_add_with_squares(rows: Rows, i: int, scale: float, scale_of_squares: float, out: Any) -> None:
+    """out += scale · x_i and scale_of_squares · x_i², in turn: of each column the one and then the other."""
+    raise NotImplementedError("compiled code only")
+
+
 def row_outer_add(rows: Rows, i: int, scale: float, matrix: Any) -> None:
     """matrix += scale · x_i x_iᵀ, upper triangle only; the indices of a sparse row must be sorted."""
     raise NotImplementedError("compiled code only")
@@ -525,6 +530,29 @@ def _row_add_squares(rows: Any, i: Any, scale: Any, out: Any) -> Any:
         data, indices, indptr = rows
         for k in range(indptr[i], indptr[i + 1]):
             out[indices[k]] += scale * data[k] * data[k]
+
+    return sparse
+
+
+@overload(row_add_with_squares, strict=False, jit_options=_FAST)
+def _row_add_with_squares(rows: Any, i: Any, scale: Any, scale_of_squares: Any, out: Any) -> Any:
+    if is_dense(rows):
+
+        def dense(rows: Any, i: Any, scale: Any, scale_of_squares: Any, out: Any) -> Any:
+            X = rows[0]
+            for j in range(X.shape[1]):
+                value = X[i, j]
+                out[2 * j] += scale * value
+                out[2 * j + 1] += scale_of_squares * value * value
+
+        return dense
+
+    def sparse(rows: Any, i: Any, scale: Any, scale_of_squares: Any, out: Any) -> Any:
+        indices, indptr = rows[-2], rows[-1]
+        for k in range(indptr[i], indptr[i + 1]):
+            value, j = row_value(rows, k), 2 * indices[k]
+            out[j] += scale * value
+            out[j + 1] += scale_of_squares * value * value
 
     return sparse
 

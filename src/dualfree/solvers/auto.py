@@ -137,7 +137,7 @@ class Auto(Solver):
     def visit(self, count: int) -> None:
         """Pass on to the active method."""
         self.active.epochs_allowed, self.active.enough_activity = self.epochs_allowed, self.enough_activity
-        self.active.enough_guessed = self.enough_guessed
+        self.active.enough_guessed, self.active.optimism = self.enough_guessed, self.optimism
         self.active.visit(count)
         self._count()
 

@@ -146,6 +146,9 @@ class Solver:
     target: float = 0.0
     """The gap wanted, P(0) times tol; the driver says it before the start."""
 
+    optimism: float = 1.0
+    """By how much the method's own estimate of the gap was too small at the last certificate; the driver says it."""
+
     dual_follows: bool = False
     """Whether α is s (y − X w − b), the squared loss's at (w, b), and is yet to be formed: the certificate does it."""
 

@@ -116,7 +116,6 @@ class Run:
         self.activity: float | None = None  # the solver's at the last evaluation
         self.first_activity: float | None = None  # the same after the last epoch, until the first evaluation
         self.rate = 0.0  # what an epoch takes from the logarithm of the gap, by the last one; 0 if that is not known
-        self.optimism = 1.0  # by how much its own estimate of the gap was too small there
         self.trace = Trace()
         self.best: _Point | None = None
         self.evaluated = False  # whether the solver's point is the one that was evaluated last
@@ -276,7 +275,7 @@ class Run:
         self.due = self._next_evaluation()
         self.activity, estimate = self.solver.activity, self.solver.gap_estimate
         # The first evaluation is of the point given, and a method may have moved on from there at once.
-        self.optimism = max(1.0, certificate.gap / estimate) if estimate and len(self.trace) > 1 else 1.0
+        self.solver.optimism = max(1.0, certificate.gap / estimate) if estimate and len(self.trace) > 1 else 1.0
         self.solver.observe(certificate.gap, self.target)
         if self.callback is not None and not quietly:
             state = State(self.epoch, passes, self.seconds, certificate, weights, b, feasible, self.trace)
@@ -406,7 +405,7 @@ class Run:
         """The estimate with which a certificate is due."""
         if self._guesses:
             return _SURE * self.target
-        return max(self.target / self.optimism, AT_ROUNDING * self.problem.at_zero)
+        return max(self.target / self.solver.optimism, AT_ROUNDING * self.problem.at_zero)
 
     def _enough_activity(self) -> float:
         """The activity that makes `_estimate` say that tol is met; until there is a gap to begin with, any."""

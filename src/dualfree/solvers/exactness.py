@@ -28,9 +28,8 @@ _FAIR = 0.01  # of the first energy
 # A product that gains less than this part of the mean gain of its step is the last one in a hurry, after no fewer than this
 # part of the products of the step before, and two.
 _LITTLE, _FEWER, _FEWEST = 0.3, 0.5, 2
-# By what the square of a step's gain is multiplied to foretell the gap after it, in 1/P(0), at least; how far that may be
-# wrong.
-_LEAST_BEND, _WRONG = 10.0, 2.0
+# By what the square of a step's gain is multiplied to foretell the gap after it, in 1/P(0), at least.
+_LEAST_BEND = 20.0
 _UNSOLVED = 0.5  # of the gap wanted: what the residual may be answerable for
 _DIGITS = 1e-15  # of P(0), that there are
 
@@ -73,7 +72,7 @@ class Exactness:
         self.made += 1
         if self.foresees:
             wanted = gap_within_digits(self.problem, self.target)
-            self.may_be_last = self.bend * solution.gained * solution.gained <= _WRONG * wanted
+            self.may_be_last = self.bend * solution.gained * solution.gained <= wanted
             enough = self.made >= max(_FEWEST, _FEWER * self.made_before)
             self.gains_little = enough and self.made * solution.gain <= _LITTLE * solution.gained
 
@@ -111,9 +110,14 @@ class Exactness:
         left = float(solution.residual @ solution.residual) / (2.0 * self.problem.lam)
         return left <= _UNSOLVED * self.target
 
-    def learn(self, gain: float, gap: float) -> None:
-        """Take what a step was to gain, and the gap that it left, but for what is due to the residual of its system."""
+    def learn(self, gain: float, gap: float, length: float) -> None:
+        """Take what a step was to gain, and the gap that it left, but for what is due to the residual of its system.
+
+        A step of another length than 1 has a gap that says nothing of others.
+        """
         square = gain * gain
         if 0.0 < square < math.inf:  # not the way to the point to begin from
             self.hurries = self.hurries and gain < self.last_gain
-            self.last_gain, self.bend = gain, max(gap / square, self.least_bend)
+            self.last_gain = gain
+            if length == 1.0:
+                self.bend = max(gap / square, self.least_bend)

@@ -7,26 +7,39 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import Array
 from .._jit import device, kernel
 from ..dual_domain import bounds, unlimited
+from ..losses import Logistic, Loss
 from ..losses.calls import loss_curvatures, loss_is_flat_at_zero, loss_slopes, loss_terms_into
 from ..row_sums import TERMS, TERMS_AT_A_TIME
 from ..team import own_rows
 from ..vector_math import AT_A_TIME, wide_vectors
 
-LINE_STEPS, _SHRINK = 60, 0.1
+LINE_STEPS, _SHRINK, _LEAST_MORE = 60, 0.1, 0.1
 TINY = 1e-200  # a quotient by it does not overflow
 # How much of the slope may be left after a full step, beyond the least point and before it; and after any other step.
 _OVERSHOOT, _UNDERSHOOT, _MISSED = 0.25, 0.9, 0.1
 
 
-def root_of_slope(slope: Callable[[float], float], here: float) -> float:
-    """Find t with slope(t) about zero, 1 where that will do: a bracket, and secants inside it."""
+def full_step_is_short(loss: Loss, w: Array, b: float) -> bool:
+    """Whether P is nowhere as curved as here, so that the least point is not before a full step's end, and often far behind it.
+
+    The logistic loss is most curved at zero.
+    """
+    return isinstance(loss, Logistic) and b == 0.0 and not w.any()
+
+
+def root_of_slope(slope: Callable[[float], float], here: float, is_short: bool = False) -> float:
+    """Find t with slope(t) about zero, 1 where that will do: a bracket, and secants inside it and a little beyond.
+
+    A full step that `is_short` will do only where it left no more of the slope than another one may.
+    """
     t, bracket = 1.0, (0.0, here, np.inf, np.inf)
     if not here < 0.0:
         return 1.0  # rounding is all that is left: a full step is right
     for trial in range(LINE_STEPS):
-        found, t, bracket = next_length(trial, here, t, slope(t), bracket)
+        found, t, bracket = next_length(trial, here, t, slope(t), bracket, is_short)
         if found:
             return float(t)
     return float(bracket[0])
@@ -45,13 +58,13 @@ def least_on_ray(slope: Callable[[float], float], here: float, enough: float) ->
         farthest = t - bracket[0] if at > 0.0 else bracket[2] - t
         if at == 0.0 or abs(at) * farthest <= enough:
             return float(t)
-        _, t, bracket = next_length(trial, 0.0, t, at, bracket)
+        _, t, bracket = next_length(trial, 0.0, t, at, bracket, False)
     return float(bracket[0])
 
 
 @kernel
 def next_length(
-    trial: int, here: float, t: float, at: float, bracket: tuple[float, float, float, float]
+    trial: int, here: float, t: float, at: float, bracket: tuple[float, float, float, float], is_short: bool
 ) -> tuple[bool, float, tuple[float, float, float, float]]:
     """Judge t, where the slope is `at`; return whether it will do, else the next to try, and the new bracket.
 
@@ -60,16 +73,18 @@ def next_length(
     """
     low, at_low, high, at_high = bracket
     has_fallen = (t - low) * max(at, 0.0) <= -low * at_low
-    if t == 1.0 and _UNDERSHOOT * here <= at <= -_OVERSHOOT * here:
+    if t == 1.0 and (_MISSED if is_short else _UNDERSHOOT) * here <= at <= -_OVERSHOOT * here:
         return True, t, bracket
     if t != 1.0 and abs(at) <= -_MISSED * here and has_fallen:
         return True, t, bracket
+    before, at_before = low, at_low
     if at > 0.0 or np.isnan(at):
         high, at_high = t, at
     else:
         low, at_low = t, at
     if not np.isfinite(high):
-        return False, 4.0 * t, (low, at_low, high, at_high)
+        secant = at * (t - before) / (at_before - at) if is_short and at > at_before else np.inf
+        return False, t + min(3.0 * t, max(_LEAST_MORE * t, secant)), (low, at_low, high, at_high)
     share = at_low / (at_low - at_high) if np.isfinite(at_high) else 0.5
     if low == 0.0 and trial > 2:
         share = min(share, _SHRINK)  # far too long a step, as where no row is curved

@@ -45,12 +45,12 @@ from .exactness import Exactness
 from .hessian import (
     curvature_sum,
     derivatives,
+    derivatives_and_diagonal,
     factorised,
-    hessian_diagonal,
     hessian_product,
     plain,
 )
-from .line_search import TINY, least_on_ray, move_along, root_of_slope, slope_along
+from .line_search import TINY, full_step_is_short, least_on_ray, move_along, root_of_slope, slope_along
 from .linear_cg import LinearCg
 from .sample import Sample, curved_at_zero, look_size, part_of, sample_size, tells_weights
 
@@ -232,7 +232,10 @@ class Newton(Solver):
         if direct and self.is_small:
             self._small_steps()
             return
-        gradient, total = derivatives(self.team, self.margins, b, self.alpha, direct)
+        if direct or self.factor is not None:
+            gradient, total = derivatives(self.team, self.margins, b, self.alpha, direct)
+        else:
+            gradient, self.diagonal = derivatives_and_diagonal(self.team, self.margins, b, self.alpha)
         gradient /= n
         gradient[:d] += problem.lam * self.w
         direction = None if direct else self._conjugate_gradients(self.alpha, gradient)
@@ -297,9 +300,10 @@ class Newton(Solver):
             data,
             is_plain,
             isinstance(problem.loss, Squared),
+            full_step_is_short(problem.loss, self.w, self.intercept),
             *rest,
             self.primal,
-            max(self.target, AT_ROUNDING * problem.at_zero),
+            max(self.target / self.optimism, AT_ROUNDING * problem.at_zero),
             _ABOUT * self.target if self._is_loose() else -np.inf,
             self.epochs_allowed if self.makes_several else 1,
         )
@@ -360,12 +364,13 @@ class Newton(Solver):
             enough = _ON_RAY * abs(problem.at_zero)
             t = least_on_ray(slope, at_zero, enough) if too_long else root_of_slope(slope, at_zero)
         else:
-            t = root_of_slope(slope, at_zero)
+            t = root_of_slope(slope, at_zero, full_step_is_short(problem.loss, self.w, self.intercept))
         self.w += t * step_w
         self.primal += 0.5 * t * at_zero
         terms, cut = map(float, self.team.say(move_along, *there(t), problem.row_norms_squared)[:2])
         self.intercept += t * step_b
         self._estimate(terms, cut, (1.0 - t) * gradient - t * self.unsolved)
+        self.exactness.learn(self.decrement, terms / n + cut / (2.0 * lam * n * n), t)
         return t
 
     def _estimate(self, terms: float, cut: float, left_over: Array) -> None:
@@ -378,7 +383,6 @@ class Newton(Solver):
         n, lam = problem.n, problem.lam
         left = math.sqrt(float(left_over @ left_over)) + math.sqrt(cut) / n
         self._take_estimate(terms / n + left * left / (2.0 * lam))
-        self.exactness.learn(self.decrement, terms / n + cut / (2.0 * lam * n * n))
 
     def _take_estimate(self, gap: float) -> None:
         if gap > self.target >= self.primal / _ABOUT and self._is_loose():
@@ -412,9 +416,9 @@ class Newton(Solver):
         on_budget = self.most_products < self.full_price and self.factor is None  # that of a trial
         if self.direct(problem) and not on_budget and self._has_paid_for_a_hessian():
             return None
-        solution = LinearCg(np.zeros(gradient.size), -gradient, self._preconditioner(curvatures))
+        solution = LinearCg(np.zeros(gradient.size), -gradient, self._preconditioner())
         exactness, first = self.exactness, solution.energy
-        exactness.begin(first, self.target, diagonal=self.factor is None)
+        exactness.begin(first, self.target / self.optimism, diagonal=self.factor is None)
         if self.factor is not None and exactness.products_to_tol() > self.most_products:
             return None
         while not exactness.is_reached(solution):
@@ -442,12 +446,11 @@ class Newton(Solver):
         dear = self.factor is None and isinstance(self.problem.loss, Logistic)
         return dear and self.products > self.most_products and not self.exactness.next_is_last(self.gap_estimate)
 
-    def _preconditioner(self, curvatures: Array) -> Callable[[Array], Array]:
+    def _preconditioner(self) -> Callable[[Array], Array]:
         """Division by the Hessian of another step, or by the diagonal of this one."""
         if self.factor is not None:
             return self.factor.divided
-        diagonal = hessian_diagonal(self.team, curvatures)
-        return lambda vector: vector / diagonal
+        return lambda vector: vector / self.diagonal
 
     def _is_slow(self, solution: LinearCg) -> bool:
         """Whether products with the Hessian of another step as preconditioner would be too many at the present rate."""

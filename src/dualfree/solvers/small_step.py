@@ -111,12 +111,12 @@ def normal_equations(X: Any, y: Any, lam: float, of_targets: Any, products: Any,
 
 @kernel(merge=True)
 def step_along(
-    orders: Any, cuts: Any, data: Any, lam: float, point: Any, b: float, room: Any, quadratic: bool
+    orders: Any, cuts: Any, data: Any, lam: float, point: Any, b: float, room: Any, quadratic: bool, is_short: bool
 ) -> tuple[int, float, float, float, float]:
     """Go along a direction to where P is about least: move w and z, set what was scratch to the dual point.
 
-    Where P is `quadratic` that is all of it. Return 1 if a thread failed, which part was gone, the slope of P at its beginning,
-    and what `move_along` says.
+    Where P is `quadratic` that is all of it; where all of it `is_short`, perhaps more. Return 1 if a thread failed, which part
+    was gone, the slope of P at its beginning, and what `move_along` says.
     """
     (rows, loss, y, s, v), (z, w, out), (gradients, _, direction, said) = data, point, room
     n, d, gradient = y.size, w.size, gradients[0]
@@ -129,7 +129,7 @@ def step_along(
             break
         failed = share_out(orders, slope_along, (cuts, said, loss, z, out, t, b, step_b, y, s))
         at = _in_all(said, 0) / n + pull + t * bend
-        found, t, bracket = next_length(trial, here, t, at, bracket)
+        found, t, bracket = next_length(trial, here, t, at, bracket, is_short)
     if not found:
         t = bracket[0]
     if not failed:
@@ -146,6 +146,7 @@ def newton_steps(
     data: Any,
     plain: bool,
     quadratic: bool,
+    is_short: bool,
     lam: float,
     point: Any,
     b: float,
@@ -158,8 +159,8 @@ def newton_steps(
 ) -> tuple[int, int, float, float, float, float]:
     """Make steps until the gap is about `enough`, or P about `low`; at least one and at most so many.
 
-    Return 1 if a thread failed, how many were made, the intercept, the slope of P at the beginning of the last step, about P,
-    and about the gap.
+    All may be known to be `quadratic`, or the first to be such that a full one `is_short`. Return 1 if a thread failed, how
+    many were made, the intercept, the slope of P at the beginning of the last step, about P, and about the gap.
     """
     gradients, _, direction, _ = room
     n, d, gradient = data[2].size, point[1].size, gradients[0]
@@ -168,7 +169,9 @@ def newton_steps(
         failed = newton_direction(orders, cuts, data, plain, lam, point, b, room, kept)
         if failed:
             break
-        failed, t, slope, terms, cut = step_along(orders, cuts, data, lam, point, b, room, quadratic)
+        failed, t, slope, terms, cut = step_along(
+            orders, cuts, data, lam, point, b, room, quadratic, is_short and made == 0
+        )
         if failed:
             break
         b += t * direction[d] if direction.size > d else 0.0

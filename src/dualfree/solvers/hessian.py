@@ -181,12 +181,16 @@ def factorised(total: Array, problem: Shape, team: Team | None = None) -> Factor
     return Factor(total, problem.n, team, spare)
 
 
-def hessian_product(team: Team, curvatures: Array, vector: Array) -> Array:
-    """Return the Hessian of P times a vector."""
+def hessian_product(team: Team, curvatures: Array, vector: Array, margins: Array | None = None) -> Array:
+    """Return the Hessian of P times a vector; where wanted, set margins_i = x_i · vector, without an intercept's part."""
     problem = team.problem
     product = np.empty(vector.size)
     totals, _ = team.totals(product, product)
-    team.run(part_of_product, problem.rows, curvatures, vector, problem.fit_intercept, problem.n, totals)
+    given = problem.rows, curvatures, vector, problem.fit_intercept, problem.n
+    if margins is None:
+        team.run(part_of_product, *given, totals)
+    else:
+        team.run(_product_and_margins, *given, margins, totals)
     team.add_up(totals, product)
     product[: problem.d] += problem.lam * vector[: problem.d]
     if problem.fit_intercept and not curvatures.any():
@@ -490,6 +494,30 @@ def part_of_product(
     mine = own_rows(own, cuts)
     constant = vector[-1] if intercept else 0.0
     total = _rows.rows_add_products(_rows.rows_between(rows, mine), curvatures[mine], vector, constant, out)
+    if intercept:
+        out[-1] += total
+    out /= n
+
+
+@kernel
+def _product_and_margins(
+    own: int, cuts: Any, rows: Any, curvatures: Any, vector: Any, intercept: bool, n: int, margins: Any, totals: Any
+) -> None:
+    """The same, and the margins of all rows, of those without curvature, too."""
+    out = own_part(own, cuts, totals)
+    fetch_shared(cuts, vector)
+    out[:] = 0.0
+    mine = own_rows(own, cuts)
+    rows, curvatures, margins = _rows.rows_between(rows, mine), curvatures[mine], margins[mine]
+    constant = vector[-1] if intercept else 0.0
+    total = 0.0
+    for i in range(curvatures.size):
+        margin = _rows.row_dot(rows, i, vector)
+        margins[i] = margin
+        if curvatures[i] > 0.0:
+            change = curvatures[i] * (margin + constant)
+            _rows.row_add(rows, i, change, out)
+            total += change
     if intercept:
         out[-1] += total
     out /= n

@@ -47,11 +47,11 @@ from .hessian import (
     derivatives,
     derivatives_and_diagonal,
     factorised,
-    hessian_product,
     plain,
 )
 from .line_search import TINY, full_step_is_short, least_on_ray, move_along, root_of_slope, slope_along
 from .linear_cg import LinearCg
+from .margins_on_the_way import MarginsOnTheWay
 from .sample import Sample, curved_at_zero, look_size, part_of, sample_size, tells_weights
 
 CG_STEPS = 500
@@ -238,7 +238,8 @@ class Newton(Solver):
             gradient, self.diagonal = derivatives_and_diagonal(self.team, self.margins, b, self.alpha)
         gradient /= n
         gradient[:d] += problem.lam * self.w
-        direction = None if direct else self._conjugate_gradients(self.alpha, gradient)
+        on_the_way = None if direct else self.on_the_way
+        direction = None if on_the_way is None else self._conjugate_gradients(self.alpha, gradient, on_the_way)
         spent = 0.0 if direct else self.exactness.made * hessians.product_cost(problem)
         if self.refused:
             self.rows_touched += 2 * n
@@ -250,7 +251,7 @@ class Newton(Solver):
             self.factor = factorised(total, problem, self.team)
             spent += hessians.solution_cost(problem)
             self.exactness.forget()
-            direction, self.unsolved, self.dear = -self.factor.divided(gradient), 0.0, False
+            direction, self.unsolved, self.dear, on_the_way = -self.factor.divided(gradient), 0.0, False, None
         step_b = float(direction[d]) if problem.fit_intercept else 0.0
         step_w = np.ascontiguousarray(direction[:d])
         if direct and isinstance(problem.loss, Squared) and not self.w.any():
@@ -258,13 +259,22 @@ class Newton(Solver):
         else:
             slope = float(gradient @ direction)
             self.decrement = -0.5 * slope
-            self.team.margins_into(step_w, self.alpha)
+            if on_the_way is not None and on_the_way.is_known:
+                self.alpha, on_the_way.total = on_the_way.total, self.alpha
+                self.rows_touched -= n
+            else:
+                self.team.margins_into(step_w, self.alpha)
             share = self._move(gradient, step_w, step_b, slope)
             if share < _SHORT:
                 self.spent_on_short_steps += spent + _passes_cost(problem)
             if not self.keeps_factor or share != 1.0:
                 self.factor = None  # curvatures that have changed too much
         self.rows_touched += 4 * n
+
+    @cached_property
+    def on_the_way(self) -> MarginsOnTheWay:
+        """What products with the Hessian say of X Δ."""
+        return MarginsOnTheWay(self.team)
 
     @cached_property
     def _room(self) -> tuple[Array, ...]:
@@ -410,7 +420,7 @@ class Newton(Solver):
             self._form_dual()
         return self.alpha, self.w, self.intercept
 
-    def _conjugate_gradients(self, curvatures: Array, gradient: Array) -> Array | None:
+    def _conjugate_gradients(self, curvatures: Array, gradient: Array, on_the_way: MarginsOnTheWay) -> Array | None:
         """Solve H x = −gradient, as exactly as this step deserves. None, should the Hessian itself be cheaper."""
         problem = self.problem
         on_budget = self.most_products < self.full_price and self.factor is None  # that of a trial
@@ -419,12 +429,14 @@ class Newton(Solver):
         solution = LinearCg(np.zeros(gradient.size), -gradient, self._preconditioner())
         exactness, first = self.exactness, solution.energy
         exactness.begin(first, self.target / self.optimism, diagonal=self.factor is None)
+        on_the_way.made = 0
         if self.factor is not None and exactness.products_to_tol() > self.most_products:
             return None
         while not exactness.is_reached(solution):
             if exactness.made == self.most_products or self._is_slow(solution):
                 break
-            solution.step(lambda vector: hessian_product(self.team, curvatures, vector))
+            solution.step(lambda vector: on_the_way.product(curvatures, vector))
+            on_the_way.went(solution.length)
             exactness.count(solution)
             self.rows_touched += problem.n
             if exactness.made == _FIRST and self.refuses is not None:

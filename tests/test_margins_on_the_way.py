@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from problems import FORMS, make_problem
 
 import dualfree as df
@@ -49,6 +50,19 @@ def test_a_product_is_the_same(form: str) -> None:
     product = hessian_product(Team(problem), curvatures, vector, seen)
     assert np.allclose(product, hessian_product(Team(problem), curvatures, vector), rtol=1e-12)
     assert np.allclose(seen, problem.margins(vector[:12]), rtol=1e-12)
+
+
+def test_where_it_would_not_pay_nothing_is_kept() -> None:
+    """Flat parts, whose rows a product leaves out; entries that are all 1."""
+    ones = (np.random.default_rng(0).random((300, 50)) < 0.2).astype(float)
+    few_ones = scipy.sparse.csr_matrix(ones)
+    labels = ones[:, 0] > 0
+    for problem in (make_problem("squared_hinge", form="csr64"), df.Problem(few_ones, labels, "logistic", 0.1)):
+        assert not problem.is_dense
+        on_the_way = MarginsOnTheWay(Team(problem))
+        on_the_way.product(np.ones(problem.n), np.ones(problem.d))
+        on_the_way.went(1.0)
+        assert not on_the_way.is_known
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])

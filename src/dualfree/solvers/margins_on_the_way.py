@@ -13,6 +13,8 @@ import numpy as np
 
 from .._checks import Array
 from .._jit import kernel
+from ..losses import Logistic
+from ..rows import Kind
 from ..team import Team, own_rows
 from .hessian import hessian_product
 
@@ -25,9 +27,11 @@ class MarginsOnTheWay:
     def __init__(self, team: Team) -> None:
         self.team = team
         self.made = 0
-        # Dense rows are multiplied four at a time, and those that do not count left out; and there truncated steps are rare.
-        size = 0 if team.problem.is_dense else team.problem.n
-        self.total, self.seen = np.empty(size), np.empty(size)
+        problem = team.problem
+        # Rows whose entries are all 1 are multiplied too quickly to gain by it; of dense ones, truncated steps are rare. And where
+        # the loss has flat parts, a product leaves out most rows.
+        pays = problem.kind is Kind.VALUES and isinstance(problem.loss, Logistic)
+        self.total, self.seen = np.empty((2, problem.n if pays else 0))
 
     @property
     def is_known(self) -> bool:

@@ -28,8 +28,8 @@ class MarginsOnTheWay:
         self.team = team
         self.made = 0
         problem = team.problem
-        # Rows whose entries are all 1 are multiplied too quickly to gain by it; of dense ones, truncated steps are rare. And where
-        # the loss has flat parts, a product leaves out most rows.
+        # Rows whose entries are all 1 are multiplied too quickly to gain by it; of dense ones, truncated steps are rare. And
+        # where the loss has flat parts, a product leaves out most rows.
         pays = problem.kind is Kind.VALUES and isinstance(problem.loss, Logistic)
         self.total, self.seen = np.empty((2, problem.n if pays else 0))
 

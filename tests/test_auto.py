@@ -20,7 +20,7 @@ from dualfree.losses import builtin
 from dualfree.row_sums import residuals_at_zero
 from dualfree.sampling.layout import lay_out, round_shares
 from dualfree.sampling.permutation import shuffle, shuffle_from, shuffle_runs
-from dualfree.solvers import exactness, hessian, line_search, newton
+from dualfree.solvers import exactness, hessian, line_search, margins_on_the_way, newton
 from dualfree.solvers.adaptive import Adaptive
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
@@ -594,7 +594,8 @@ def test_the_logarithm_is_right_to_two_units() -> None:
             assert abs(mp.mpf(float(log)) - right) <= abs(right) * mp.mpf(2) ** -51
 
 
-def test_the_first_certificate_waits_where_the_dual_gains_fall_quickly() -> None:
+def test_the_first_certificate_waits_where_the_dual_gains_fall_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
     rng = np.random.default_rng(0)
     X = scipy.sparse.random(6000, 3000, density=0.01, random_state=0, format="csr")
     y = np.sign(rng.normal(size=6000))
@@ -834,13 +835,13 @@ def _truncated(lam: float, target: float, steps_made: int, monkeypatch: pytest.M
     X = rng.normal(size=(400, 40)) * np.geomspace(3.0, 0.03, 40) @ turned
     problem = df.Problem(X, X @ rng.normal(size=40) + rng.logistic(size=400) > 0.0, lam=lam)
     made: list[int] = []
-    multiply = newton.hessian_product
+    multiply = margins_on_the_way.hessian_product
 
     def counted(*given: Any) -> Any:
         made[-1] += 1
         return multiply(*given)
 
-    monkeypatch.setattr(newton, "hessian_product", counted)
+    monkeypatch.setattr(margins_on_the_way, "hessian_product", counted)
     steps = Newton(problem, np.random.default_rng(0))
     steps.target = target * problem.at_zero
     steps.start(np.zeros(problem.n), 0.0)

@@ -52,6 +52,7 @@ def test_truncated_steps_take_over_where_they_are_cheaper(
 
 def test_steps_are_tried_at_once_where_rows_matter_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where adaptive visits cannot help, they need not come before a trial; nor may permutations go on for ever."""
+    monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
     rng = np.random.default_rng(0)
     n, blocks, each = 6000, 8, 400
     codes = np.minimum(rng.zipf(1.5, size=(n, blocks)) - 1, each - 1) + each * np.arange(blocks)
@@ -114,12 +115,38 @@ def test_no_look_where_coordinate_steps_are_quick(monkeypatch: pytest.MonkeyPatc
     assert not looks(topics(0.01), 0.1)  # a point to begin from
     assert not looks(topics(1.0))  # L ‖x‖²/(λn) = 1/4
     assert not looks(topics(0.01, n=2100))  # fewer rows than columns
-    assert not looks(hashed("squared_hinge", 0.01))
+    assert looks(hashed("squared_hinge", 0.01))
+    assert not looks(hashed("squared_hinge", 10.0))
+    assert not looks(hashed("smoothed_hinge", 0.01))  # no row is curved at zero, a step from there says nothing
     assert looks(topics(0.1))  # 2.5 epochs, each as dear as 2.75 products
     monkeypatch.setattr(auto, "_SLOW", 6.9)
     assert not looks(topics(0.1))
     monkeypatch.setattr(auto, "_SLOW", 6.8)
     assert looks(topics(0.1))
+
+
+def test_a_first_step_with_flat_parts_is_made_whatever_it_promises() -> None:
+    """Most rows come to lie on flat parts, one step after the other, and products cost less and less."""
+    problem = hashed("squared_hinge", 0.1)
+    run = Auto(problem, RandomSource(0))
+    run.start(np.zeros(problem.n), 0.0)
+    run.begin_epoch()
+    assert run._on_trial
+    assert run.active.w.any()
+    assert run.active.refuses is None
+
+
+def test_what_a_look_has_cost_is_no_reason_against_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is spent either way; only what a trial itself has spent limits it."""
+    problem = topics(0.01)
+    run = Auto(problem, RandomSource(0))
+    run.start(np.zeros(problem.n), 0.0)
+    run.begin_epoch()
+    assert (run._spent_on_trial, run._spent_on_steps) == (4.0, 0.0)
+    asked = []
+    monkeypatch.setattr(Trial, "is_cheap", lambda problem, others, spent: asked.append(spent))
+    run._truncated_steps_may_pay(50.0, 6.0, 0.1)
+    assert asked == [0.0]
 
 
 @pytest.mark.parametrize(("rate", "gain", "refused"), [(1.5, 0.37, True), (1.5, 0.35, False), (1.7, 0.6, False)])

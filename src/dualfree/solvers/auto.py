@@ -73,7 +73,7 @@ _FORESEEN = 100  # the most passes that are believed to be left
 # Coordinate steps are likely to be slow where L ‖x‖²/(λn) epochs cost as much as so many products with the Hessian. Conjugate
 # gradients are quick from this rate on: what a product takes from the logarithm of the energy. Truncated steps are few up to
 # this part of P(0) that the first promises to gain; 0.72 would be all, every label being explained by a quadratic.
-_SLOW, _QUICK, _EXPLAINED = 5.0, 1.6, 0.36
+_SLOW, _QUICK, _EXPLAINED = 4.5, 1.6, 0.36
 _TOO_MANY_FOR_CG = 60
 _NEAR = 1e-4
 _OPTIMISTIC = 10.0  # a gap that is so many times what was estimated proves the estimate wrong
@@ -258,20 +258,26 @@ class Auto(Solver):
 
         How slow they are, their `coupling` says. A Newton step tells how many products with the Hessian its system needs, and
         how much there is to gain: where that is nearly all of P, rows cease to matter one after the other, which makes for many
-        Newton steps and few epochs. With flat parts of the loss, the first step says little of others.
+        Newton steps and few epochs.
         """
         problem = self.problem
-        if not isinstance(self.active, Permutations) or not isinstance(problem.loss, Logistic):
+        if not isinstance(self.active, Permutations) or not curved_at_zero(problem):
             return False
-        slow = self.active.coupling * self._epoch_cost > _SLOW * hessian.product_cost(problem)
+        # at zero all rows are curved, whatever the loss
+        slow = self.active.coupling * self._epoch_cost > _SLOW * hessian.full_product_cost(problem)
         return slow and problem.n > problem.d and self._truncated_steps_are_cheap
 
     def _look_at_a_step(self) -> None:
-        """Begin a truncated Newton step at zero; if its first products promise well, make it, and have such steps on trial."""
+        """Begin a truncated Newton step at zero; if its first products promise well, make it, and have such steps on trial.
+
+        What the first step with the logistic loss promises says how many there will be. With flat parts of the loss, most rows
+        come to lie there one step after the other, and products cost less and less.
+        """
         problem, before, passes = self.problem, self.active, self.rows_touched / self.problem.n
         newton = Newton(problem, self.rng)
         newton.team, newton.target = self.team, self.target
-        newton.refuses = lambda rate, gain: rate < _QUICK and gain > _EXPLAINED * problem.at_zero
+        if isinstance(problem.loss, Logistic):
+            newton.refuses = lambda rate, gain: rate < _QUICK and gain > _EXPLAINED * problem.at_zero
         newton.start(np.zeros(problem.n), 0.0)
         newton.begins_on_sample = False
         newton.visit(problem.n)
@@ -347,7 +353,7 @@ class Auto(Solver):
                 self._change(Newton if isinstance(self.active, InteriorPointOfSquares) else Permutations)
                 self.settled = True
         elif self._truncated_steps_are_a_guess and self._second_order_is_cheaper(left, passes, gap):
-            if Trial.can_pay(self.problem, self._cost_in_all(left, passes, gap), self._spent_on_trial):
+            if Trial.can_pay(self.problem, self._cost_in_all(left, passes, gap), self._spent_on_steps):
                 self._try_truncated_steps(left, passes, gap)
             elif self.trial is not None and self._cost_of(left) > _STEPS_AFTER_TRIAL * self._newton_cost:
                 self._settle_for(self.trial.newton)  # it failed, but the coordinate steps would take for ever
@@ -439,7 +445,7 @@ class Auto(Solver):
         if has_flat_parts and isinstance(self.active, Permutations) and not self._rows_matter_alike():
             return False  # adaptive visits may be all that is needed
         cost = self._cost_in_all(left, passes, gap)
-        return not self._by_conjugate_gradients and Trial.is_cheap(problem, cost, self._spent_on_trial)
+        return not self._by_conjugate_gradients and Trial.is_cheap(problem, cost, self._spent_on_steps)
 
     @cached_property
     def _number_of_steps_is_a_guess(self) -> bool:
@@ -489,7 +495,11 @@ class Auto(Solver):
 
     @property
     def _spent_on_trial(self) -> float:
-        return self.spent_looking + (0.0 if self.trial is None else self.trial.spent)
+        return self.spent_looking + self._spent_on_steps
+
+    @property
+    def _spent_on_steps(self) -> float:
+        return 0.0 if self.trial is None else self.trial.spent
 
     def _cost_of(self, passes: float) -> float:
         scans = self.active.part_of_scans if isinstance(self.active, Adaptive) else 0.0

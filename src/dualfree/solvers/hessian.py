@@ -65,11 +65,16 @@ def _curved_share(problem: Problem) -> float:
 
 def product_cost(problem: Problem) -> float:
     """About how many nanoseconds a product of the Hessian with a vector takes."""
-    per_row = _PER_PRODUCT_ROW if problem.is_dense else _PER_PRODUCT_SPARSE_ROW
     share = _curved_share(problem)
     if share < 1.0 and problem.kind is Kind.VALUES:
         share = _FEWER_CURVED
-    return share * (_PER_PRODUCT_ENTRY[problem.kind] * problem.nnz + per_row * problem.n)
+    return share * full_product_cost(problem)
+
+
+def full_product_cost(problem: Problem) -> float:
+    """The same while no row is on a flat part of the loss."""
+    per_row = _PER_PRODUCT_ROW if problem.is_dense else _PER_PRODUCT_SPARSE_ROW
+    return _PER_PRODUCT_ENTRY[problem.kind] * problem.nnz + per_row * problem.n
 
 
 def solution_cost(problem: Problem) -> float:

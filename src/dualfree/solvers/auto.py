@@ -71,9 +71,10 @@ _TOO_MANY_PASSES = 500
 _CHEAP = (1.5, 3.0)  # products to an epoch: sparse rows, dense ones
 _FORESEEN = 100  # the most passes that are believed to be left
 # Coordinate steps are likely to be slow where L ‖x‖²/(λn) epochs cost as much as so many products with the Hessian. Conjugate
-# gradients are quick from this rate on: what a product takes from the logarithm of the energy. Truncated steps are few up to
-# this part of P(0) that the first promises to gain; 0.72 would be all, every label being explained by a quadratic.
-_SLOW, _QUICK, _EXPLAINED = 4.5, 1.6, 0.36
+# gradients are quick from this rate on: what a product takes from the logarithm of the energy. Truncated steps are few where
+# the first promises to gain up to this part of all that there is, were each label explained by a quadratic: P(0), or so much of
+# it. With flat parts a look has to be cheap: an epoch has to cost so many products.
+_SLOW, _QUICK, _EXPLAINED, _LOGISTIC_GAIN, _CHEAP_LOOK = 4.5, 1.6, 0.5, 0.72, 1.6
 _TOO_MANY_FOR_CG = 60
 _NEAR = 1e-4
 _OPTIMISTIC = 10.0  # a gap that is so many times what was estimated proves the estimate wrong
@@ -263,21 +264,18 @@ class Auto(Solver):
         problem = self.problem
         if not isinstance(self.active, Permutations) or not curved_at_zero(problem):
             return False
-        # at zero all rows are curved, whatever the loss
-        slow = self.active.coupling * self._epoch_cost > _SLOW * hessian.full_product_cost(problem)
-        return slow and problem.n > problem.d and self._truncated_steps_are_cheap
+        epoch_in_products = self._epoch_cost / hessian.full_product_cost(problem)  # at zero all rows are curved
+        slow = self.active.coupling * epoch_in_products > _SLOW
+        cheap = isinstance(problem.loss, Logistic) or epoch_in_products > _CHEAP_LOOK
+        return slow and cheap and problem.n > problem.d and self._truncated_steps_are_cheap
 
     def _look_at_a_step(self) -> None:
-        """Begin a truncated Newton step at zero; if its first products promise well, make it, and have such steps on trial.
-
-        What the first step with the logistic loss promises says how many there will be. With flat parts of the loss, most rows
-        come to lie there one step after the other, and products cost less and less.
-        """
+        """Begin a truncated Newton step at zero; if its first products promise well, make it, and have such steps on trial."""
         problem, before, passes = self.problem, self.active, self.rows_touched / self.problem.n
         newton = Newton(problem, self.rng)
         newton.team, newton.target = self.team, self.target
-        if isinstance(problem.loss, Logistic):
-            newton.refuses = lambda rate, gain: rate < _QUICK and gain > _EXPLAINED * problem.at_zero
+        much = _EXPLAINED * problem.at_zero * (_LOGISTIC_GAIN if isinstance(problem.loss, Logistic) else 1.0)
+        newton.refuses = lambda rate, gain: rate < _QUICK and gain > much
         newton.start(np.zeros(problem.n), 0.0)
         newton.begins_on_sample = False
         newton.visit(problem.n)

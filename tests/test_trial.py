@@ -318,7 +318,7 @@ def test_what_a_trial_may_spend(loss: Any, stake: float, most: float) -> None:
     assert judged(2.0, 0.99 * np.exp(-1.0), long) == logistic  # a factor e with a pass; but the gap is far behind
     assert judged(3.0, 0.99 * np.exp(-2.0), short)  # the gap is near enough
     assert judged(4.0, 0.99 * np.exp(-3.0), long)  # the way is that of the best point
-    assert judged(5.0, 0.5, 1e-5) == logistic  # the decrement has grown; but the gap is near the target
+    assert judged(5.0, 0.5, 1e-5)  # the decrement has grown; but the gap has fallen, and is near the target
     assert not judged(5.5, 0.6, 1e-1)  # that, too
     assert judged(6.0, 0.6, 1e-6)  # arrived
     newton.gap_estimate = 1e-3

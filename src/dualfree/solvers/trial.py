@@ -52,18 +52,18 @@ class Trial:
     def still_pays(self, passes: float) -> bool:
         """Judge the last step by its decrement, which is about what P was above its minimum before it.
 
-        With losses that have flat parts the gap may be far behind. With the logistic loss it follows in the last steps, and
-        then says what the last step itself has gained; the decrements say that of the one before. The first step of all has
-        no rate; it may spend what there is.
+        The gap says what the last step itself has gained, as far as it follows; the decrements say that of the one before. With
+        losses that have flat parts it may be far behind, and the way that is left is that of both. The first step of all has no
+        rate; it may spend what there is.
         """
         before, now, step = self.decrement, self.newton.decrement, passes - self.last
         gap = math.inf if self.newton.gap_estimate is None else self.newton.gap_estimate
-        self.gap = min(self.gap, gap)  # it goes up and down with what conjugate gradients leave
+        gap_before, self.gap = self.gap, min(self.gap, gap)  # it goes up and down with what conjugate gradients leave
         if isinstance(self.newton.problem.loss, Logistic):
             above = min(gap, now)
             rate = max(_rate(before, now, step), _rate(self.above, above, step))
         else:
-            above, rate = max(self.gap, now), _rate(before, now, step)
+            above, rate = max(self.gap, now), max(_rate(before, now, step), _rate(gap_before, self.gap, step))
         to_gain = math.log(max(above, self.target) / self.target)
         rest = to_gain / rate if rate > 0.0 else math.inf
         if before == math.inf:

@@ -3,6 +3,7 @@
 import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import scipy.sparse
 
 pytest.importorskip("pyarrow")
 
-from benchmarks import compare, other_data, summary, threads
+from benchmarks import compare, other_data, summary, threads, versions
 from benchmarks.datasets import NotComparedError, files_in, load, looks_multiclass
 from benchmarks.grid import LEVELS, Cell
 from benchmarks.ladder import Attempt, choose
@@ -412,3 +413,26 @@ def test_a_number_is_handed_over_and_back() -> None:
         running.result()
     assert places[:, 0].tolist() == [50, 50]
     assert 1.0 < threads.hand_over(50) < 1e9
+
+
+def test_two_versions_fit_in_turn(folder, monkeypatch, capsys):
+    """The same code twice: the same passes, and a ratio for each fit that was asked for."""
+    monkeypatch.setattr(versions, "_REPEATS", 2)
+    monkeypatch.setattr(versions, "_SECONDS", 0.0)
+    here = str(Path(versions.__file__).resolve().parents[1])
+    chosen = ["--losses", "logistic", "--lam-n", "1", "--tols", "1e-3,1e-6"]
+    monkeypatch.setattr("sys.argv", ["versions", "--data-dir", str(folder), "--before", here, *chosen])
+    versions.main()
+    lines = capsys.readouterr().out.splitlines()
+    fits = [line for line in lines if "logistic" in line]
+    assert [line.split(" to ")[1].split()[0] for line in fits] == ["0.001", "1e-06"] * (len(fits) // 2)
+    for line in fits:
+        before, now = line.split("passes ")[1].split(" → ")
+        assert before == now
+    assert [line.split(",")[0] for line in lines[-2:]] == ["to 0.001", "to 1e-06"]
+
+
+def test_a_checkout_without_code_is_refused(folder, tmp_path):
+    name, path = next(iter(files_in(folder).items()))
+    with pytest.raises(SystemExit, match="holds no dualfree in src"):
+        versions.Version(tmp_path, name, path)

@@ -116,7 +116,7 @@ def test_steps_go_beyond_the_top_where_rows_hold_one_another_back() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExactSteps, "part_of_q", 1.0)
         exact, other = passes()
-    assert beyond < 0.75 * exact
+    assert beyond < 0.8 * exact
     assert np.linalg.norm(result.w - other.w) <= result.certificate.distance_bound + other.certificate.distance_bound
 
 
@@ -130,7 +130,7 @@ def test_a_step_gains_what_it_says(loss: str, part: float, weights: str) -> None
     fixed = problem.rows, problem.loss.compiled, problem.y, problem.sample_weight, problem.row_norms_squared
     how = (1.0 / (problem.lam * problem.n), 0.0, True, 1.0 / problem.loss.smoothness, part)
     for i in np.random.default_rng(0).permutation(np.tile(np.arange(40), 3)):
-        _, gained, _ = visit_rows(*fixed, *how, np.array([i], dtype=np.uint32), alpha, w, offset)
+        _, gained, *_ = visit_rows(*fixed, *how, np.array([i], dtype=np.uint32), alpha, w, offset)
         now = problem.dual(alpha)
         assert now - dual >= gained / 40 - 1e-12 * (1 + abs(now))
         dual, said = now, said + gained
@@ -379,7 +379,7 @@ def test_several_epochs_in_one_call_are_what_they_are_one_by_one(form: str, fit_
     single.visit(problem.n)
     for seed in rng.integers(2**64, size=4, dtype=np.uint64)[1:]:
         single.end_epoch()
-        single.gain = single.misfit = 0.0
+        ExactSteps.begin_epoch(single)  # begins to count, and shuffles nothing
         shuffle_from(single.permutation, seed)
         single._make_steps(single.permutation)
     single.end_epoch()
@@ -387,6 +387,7 @@ def test_several_epochs_in_one_call_are_what_they_are_one_by_one(form: str, fit_
     assert several.rows_touched == single.rows_touched == 4 * problem.n
     assert several.gain == pytest.approx(single.gain, rel=1e-9)
     assert several.guess == pytest.approx(single.guess, rel=1e-9)
+    assert several.even == pytest.approx(single.even, rel=1e-9)
     assert several.misfit_before == pytest.approx(single.misfit_before, rel=1e-9)
     assert several.intercept == pytest.approx(single.intercept, rel=1e-12, abs=1e-15)
     assert several.w == pytest.approx(single.w, rel=1e-12)
@@ -604,6 +605,23 @@ def test_the_first_certificate_waits_where_the_dual_gains_fall_quickly(monkeypat
     assert quick.trace[1].epoch > 2
     assert len(quick.trace) <= 3  # one certificate, or two, besides the start
     assert slow.trace[1].epoch == 2
+
+
+@pytest.mark.parametrize(("lam_n", "tol", "looked_at"), [(10.0, 1e-6, False), (0.1, 1e-6, True), (10.0, 0.0, True)])
+def test_weakly_coupled_rows_are_for_coordinate_steps(lam_n: float, tol: float, looked_at: bool) -> None:
+    """Where L ‖x‖²/(λn) is small they end after a few epochs, whatever a part of the rows would say."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 300)) / math.sqrt(20.0)
+    problem = df.Problem(X, X @ rng.normal(size=300) > 0.0, loss="logistic", lam=lam_n / 5000)
+    auto = Auto(problem, RandomSource(0))
+    auto.begins_at_zero, auto.target = True, tol * problem.at_zero
+    auto.start(np.zeros(5000), 0.0)
+    assert (auto.rows_touched > 0.0) == looked_at
+    if not looked_at:
+        assert isinstance(auto.active, Permutations)
+        result = df.solve(problem, tol=tol, random_state=0)
+        assert phases(result) == ["prox-sdca"]
+        assert result.n_epochs <= 10
 
 
 def test_what_the_domain_cuts_off_is_in_newtons_estimate() -> None:

@@ -10,15 +10,18 @@ import scipy.sparse
 from problems import CORNERED, SMOOTH, make_problem
 
 import dualfree as df
+from dualfree import team
 from dualfree._jit import kernel
+from dualfree.solvers.adaptive import Adaptive
 from dualfree.solvers.auto import Auto
 from dualfree.solvers.base import RandomSource
 from dualfree.solvers.driver import Run
 from dualfree.solvers.exactness import Exactness
-from dualfree.solvers.guesses import gap_left, goes_on, part_of_epoch, rate_of
+from dualfree.solvers.guesses import evenness, gap_left, goes_on, part_of_epoch, rate_of
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations, ProxSdca
 from dualfree.solvers.visits import visit_rows
+from dualfree.team import Team
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.3, 7.0])
@@ -38,7 +41,7 @@ def test_a_visit_says_what_its_row_had_in_the_gap(loss: str, part: float, weight
         visit_rows(*fixed, *how, np.array([1], dtype=np.uint32), alpha, w, offset)
         before, gap, z = alpha[0], 2.0 * (problem.primal(w) - problem.dual(alpha)), X[0, 0] * w[0]
         bend = problem.loss(z + 1e-4, 1.0) + problem.loss(z - 1e-4, 1.0) - 2.0 * problem.loss(z, 1.0)
-        _, _, misfit = visit_rows(*fixed, *how, np.array([0], dtype=np.uint32), alpha, w, offset)
+        _, _, misfit, *_ = visit_rows(*fixed, *how, np.array([0], dtype=np.uint32), alpha, w, offset)
         inside = 0.1 * weight < abs(alpha[0]) < 0.9 * weight and before * alpha[0] > 0.0  # not cut off at an end
         if inside and gap > 1e-6 and bend > 0.3e-8 * problem.loss.smoothness:  # nor flat
             seen += 1
@@ -166,35 +169,40 @@ def test_when_the_first_certificate_is_due(activities: tuple[float, float], gues
 
 
 @kernel
-def _goes_on(guess: float, before: float, enough: float, enough_guessed: float) -> bool:
-    return bool(goes_on(guess, before, enough, enough_guessed))
+def _goes_on(guess: float, before: float, even: float, enough: float, enough_guessed: float) -> bool:
+    return bool(goes_on(guess, before, even, enough, enough_guessed))
 
 
 @pytest.mark.parametrize(
-    ("guess", "before", "goes"),
+    ("guess", "before", "even", "goes"),
     [
-        (1e-3, math.inf, True),  # the first epoch rarely goes far enough
-        (1e-3, 1e-2, True),  # quick, and a way to go
-        (1e-3, 2e-3, False),  # slow, with a way to go: a certificate
-        (3e-5, 6e-5, False),  # the same, five epochs from the end
-        (1e-5, 2e-5, True),  # nearly there
-        (1.3e-6, 2.6e-6, False),  # half an epoch is enough
-        (1e-6, 1e-5, False),
-        (0.0, 1e-5, False),
-        (2e-3, 1e-3, False),  # it grows
-        (math.nan, 1e-3, False),
+        (1e-3, math.inf, 1.0, True),  # the first epoch rarely goes far enough
+        (1e-3, 1e-2, 1.0, True),  # quick, and a way to go
+        (1e-3, 1e-2, 0.11, True),
+        (1e-3, 1e-2, 0.09, False),  # few rows matter: adaptive visits may be quicker still
+        (7.9e-6, 7.9e-5, 0.09, True),  # not for less than an epoch
+        (1e-3, 2e-3, 1.0, False),  # slow, with a way to go: a certificate
+        (3e-5, 6e-5, 1.0, False),  # the same, five epochs from the end
+        (1e-5, 2e-5, 1.0, True),  # nearly there
+        (1.3e-6, 2.6e-6, 1.0, False),  # half an epoch is enough
+        (1e-6, 1e-5, 1.0, False),
+        (0.0, 1e-5, 1.0, False),
+        (2e-3, 1e-3, 1.0, False),  # it grows
+        (math.nan, 1e-3, 1.0, False),
     ],
 )
-def test_whether_another_epoch_comes_before_the_first_certificate(guess: float, before: float, goes: bool) -> None:
+def test_whether_another_epoch_comes_before_the_first_certificate(
+    guess: float, before: float, even: float, goes: bool
+) -> None:
     """With 1e-6 as enough; and after the first certificate it is the guess alone that counts."""
-    assert _goes_on(guess, before, math.nan, 1e-6) == goes
-    assert _goes_on(guess, before, 0.5e-3, 0.0) == (guess > 0.5e-3)
+    assert _goes_on(guess, before, even, math.nan, 1e-6) == goes
+    assert _goes_on(guess, before, even, 0.5e-3, 0.0) == (guess > 0.5e-3)
     if 1e-6 < guess < before < math.inf:
         rate = math.log(before / guess)
         whole = part_of_epoch(guess, 1e-6, rate) == 1.0
         run = a_run(1e-6 / 0.85)
         run.target, run.epoch, run.solver.guess, run.first_activity = 1e-6 / 0.85, 2, guess, before
-        run.solver.activity = guess
+        run.solver.activity, run.solver.even = guess, even
         assert goes == (whole and not run._evaluation_is_due())
 
 
@@ -251,3 +259,112 @@ def test_a_method_hears_by_how_much_it_was_wrong(monkeypatch: pytest.MonkeyPatch
     auto.optimism = 7.0
     auto.visit(400)
     assert wanted == [pytest.approx(1e-6 / 7.0)]
+
+
+# --- how even residuals are ---------------------------------------------------------------------------------------------
+
+
+def test_how_even_numbers_are() -> None:
+    assert evenness(6.0, 12.0, 3.0) == 1.0  # 2, 2, 2
+    assert evenness(5.0, 25.0, 100.0) == 0.01  # one of a hundred is all
+    assert evenness(0.0, 0.0, 10.0) == 1.0  # nothing is left: nobody needs more visits than others
+    assert evenness(1e200, math.inf, 10.0) == 1.0  # not known
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "squared"])
+def test_an_epoch_says_how_even_the_residuals_were(loss: str, n_threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if each had been worked out at its visit, by rows that have nothing in common: what one visit does, no other sees."""
+    monkeypatch.setattr(team, "_LEAST_ENTRIES", 1)
+    n, rng = 6000, np.random.default_rng(0)  # enough for several turns of two threads
+    scales = 10.0 ** rng.uniform(-2.0, 1.0, size=n)
+    X, y = scipy.sparse.diags_array(scales).tocsr(), np.sign(rng.normal(size=n))
+    problem = df.Problem(X, y, loss=loss, lam=1.0 / n)
+    steps = Permutations(problem, np.random.default_rng(0))
+    with Team(problem, n_threads) as steps.team:
+        steps.begins_at_zero = True
+        steps.start(np.zeros(n), 0.0)
+        kappa = np.abs(problem.residuals(np.zeros(n), np.zeros(n)))
+        assert kappa.sum() > 0.0
+        steps.begin_epoch()
+        steps.visit(n)
+        steps.end_epoch()
+    expected = kappa.sum() ** 2 / (n * (kappa**2).sum())
+    # the logistic loss's residual is that of a quadratic, halfway
+    assert steps.even == pytest.approx(expected, rel=0.2 if loss == "logistic" else 1e-9)
+
+
+def test_of_some_rows_it_is_they_that_count() -> None:
+    X, y = scipy.sparse.eye_array(100).tocsr(), np.tile([1.0, -1.0], 50)
+    steps = Permutations(df.Problem(X, y, loss="squared_hinge", lam=1.0 / 100), np.random.default_rng(0))
+    steps.visit_only(np.arange(0, 25))
+    steps.start(np.zeros(100), 0.0)
+    steps.begin_epoch()
+    steps.visit(25)
+    steps.end_epoch()
+    assert steps.even == pytest.approx(1.0)
+
+
+def text_with_few_hard_rows() -> tuple[scipy.sparse.csr_array, np.ndarray]:
+    """Rows that nearly all are told apart easily; a fiftieth have the wrong label, and will matter most."""
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(8000, 3000, density=0.004, format="csr", rng=rng)
+    X = X + scipy.sparse.csr_array((np.full(8000, 3.0), (np.arange(8000), np.arange(8000) % 20)), shape=X.shape)
+    y = np.where(np.arange(8000) % 20 < 10, 1.0, -1.0)
+    y[rng.choice(8000, 160, replace=False)] *= -1.0
+    return X.tocsr(), y
+
+
+def test_where_few_rows_matter_adaptive_visits_begin_without_a_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Auto, "_truncated_steps_may_be_quick", lambda _: False)
+    monkeypatch.setattr(Auto, "_truncated_steps_may_pay", lambda *_: False)
+    X, y = text_with_few_hard_rows()
+    problem = df.Problem(X, y, loss="squared_hinge", lam=1.0 / 8000)
+    result = df.solve(problem, tol=1e-8, random_state=0)
+    assert result.status is df.Status.CONVERGED
+    phases = [entry.phase for entry in result.trace]
+    assert phases[:2] == ["prox-sdca", "adaptive"]  # the start, and the first certificate
+    named = df.solve(problem, "prox-sdca", tol=1e-8, random_state=0)
+    assert result.trace[-1].passes < named.trace[-1].passes
+    assert np.linalg.norm(result.w - named.w) <= result.certificate.distance_bound + named.certificate.distance_bound
+
+
+def after_two_epochs(problem: df.Problem) -> Auto:
+    """`auto` after two epochs of permutations."""
+    auto = Auto(problem, RandomSource(0))
+    auto.begins_at_zero = True
+    auto.target = 1e-6 * problem.at_zero
+    auto.start(np.zeros(problem.n), 0.0)
+    assert isinstance(auto.active, Permutations)
+    auto.observe(problem.at_zero, auto.target)
+    for _ in range(2):
+        auto.begin_epoch()
+        auto.visit(problem.n)
+        auto.end_epoch()
+    return auto
+
+
+def test_a_guess_is_not_enough_for_what_is_not_left_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newton and conjugate gradients take a certificate; the history does not keep the guess then."""
+    X, y = text_with_few_hard_rows()
+    auto = after_two_epochs(df.Problem(X, y, loss="squared_hinge", lam=1.0 / 8000))
+    history = list(auto.history)
+    monkeypatch.setattr(Auto, "_second_order_is_cheaper", lambda self, *_: True)
+    assert not auto.judges_by_guess(0.01 * auto.problem.at_zero, auto.target)
+    assert auto.history == history
+    assert isinstance(auto.active, Permutations)
+    monkeypatch.undo()
+    assert auto.judges_by_guess(0.01 * auto.problem.at_zero, auto.target)
+    assert isinstance(auto.active, Adaptive)
+    assert len(auto.history) > len(history)
+    assert not auto.judges_by_guess(0.01 * auto.problem.at_zero, auto.target)  # its scans know better
+
+
+def test_a_rate_needs_two_points() -> None:
+    """The gap of long ago may be all there is to compare with."""
+    X, y = text_with_few_hard_rows()
+    auto = after_two_epochs(df.Problem(X[:2000], y[:2000], loss="squared", lam=1.0 / 2000))
+    auto.history = [(0.0, 1.0), (2.0, 1e-1)]
+    auto.rows_touched = 12.0 * auto.problem.n
+    auto.observe(1e-5, 1e-6)  # two or three passes more, not hundreds
+    assert isinstance(auto.active, Permutations)

@@ -279,6 +279,24 @@ def test_ctrl_c_while_auto_changes_its_method(monkeypatch: pytest.MonkeyPatch) -
         np.testing.assert_array_equal(after, before)
 
 
+def test_after_ctrl_c_no_method_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The point reached is certified, and that is all."""
+    heard: list[float] = []
+
+    def press(self: Permutations) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Auto, "_first_method", lambda self: Permutations)
+    monkeypatch.setattr(Auto, "_look_at_sample", lambda self: None)
+    monkeypatch.setattr(Auto, "observe", lambda self, gap, target: heard.append(gap))
+    monkeypatch.setattr(Permutations, "end_epoch", press)
+    problem = make_problem("logistic", n=60, lam=1e-2)
+    result = df.solve(problem, tol=1e-9, random_state=0)
+    assert result.status is df.Status.INTERRUPTED
+    assert len(result.trace) == 2
+    assert heard == [result.trace[0].gap]
+
+
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_a_stop_far_from_the_optimum_keeps_the_weights(steps: int, fit_intercept: bool) -> None:
@@ -550,7 +568,7 @@ def test_dense_rows_are_visited_like_sparse_ones(d: int) -> None:
         scale = 1.0 / (problem.lam * 40)
         visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, 1.0, order[:0], alpha, w, offset)
         assert not alpha.any()
-        travelled, gained, _ = visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, 1.0, order, alpha, w, offset)
+        travelled, gained, *_ = visit_rows(rows, loss, y, s, v, scale, 0.0, True, 1.0, 1.0, order, alpha, w, offset)
         assert np.allclose(w, problem.weights_of(alpha), rtol=0, atol=1e-12)
         seen.append((alpha, travelled, gained))
     assert np.allclose(seen[0][0], seen[1][0], rtol=0, atol=1e-12)

@@ -23,7 +23,8 @@ Every decision is a function of sizes and gaps, never of the clock, so a seed gi
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,9 @@ from . import hessian, small_step
 from .adaptive import Adaptive
 from .base import RandomNumbers, Solver
 from .conjugate_gradients import ConjugateGradients
-from .exact_steps import ExactSteps
+from .exact_steps import ExactSteps, mean_coupling
 from .exactness import gap_within_digits
+from .guesses import FEW_IF_UNEVEN, UNEVEN
 from .importance import Importance
 from .interior_point import InteriorPoint, InteriorPointOfSquares
 from .newton import DEAR, FEW_THREADS, PER_ENTRY_IN_ORDER, Newton, step_cost
@@ -58,6 +60,9 @@ _CLEARLY = (1.0, 10.0)  # Newton steps to epochs, by the predictions below: what
 _IN_DOUBT, _IN_DOUBT_IF_GUESSED = 1.2, 0.8
 _QUICK_STEP = 4.5e5  # nanoseconds
 _HARD = 0.07  # the part of the gap that two epochs leave on a part of the rows
+# Where c, the mean of L_i q_i, is no more than the first, coordinate steps take about so many times 1 + c epochs to divide the
+# gap by e; that should be less than this part of what Newton steps would cost.
+_WEAK, _EPOCHS_EACH, _SURELY = 1.25, 0.45, 0.9
 _MANY_PASSES = 5
 # log of what permutations divide the gap by for the cost of an epoch and a scan: adaptive visits would not do better
 _FAST = 1.7
@@ -89,6 +94,10 @@ _PER_SCANNED_ROW, _PER_DENSE_ENTRY_IN_ORDER = 10.0, 0.6
 _PER_STEP = 1.5e5
 _PER_EPOCH = 8e4
 _WORTH_THREADS = 3e7  # nanoseconds of one
+
+
+def _go_on() -> None:
+    """Change nothing."""
 
 
 class Auto(Solver):
@@ -208,6 +217,7 @@ class Auto(Solver):
     activity = property(lambda self: self.active.activity)
     activity_before = property(lambda self: self.active.activity_before)
     guess = property(lambda self: self.active.guess)
+    even: float = property(lambda self: self.active.even)  # type: ignore[assignment]
     epochs_made = property(lambda self: self.active.epochs_made)
     may_shorten = property(lambda self: self.active.may_shorten)
     gap_estimate = property(lambda self: self.active.gap_estimate)
@@ -241,16 +251,33 @@ class Auto(Solver):
         size = look_size(problem)
         if not _CLEARLY[0] < self._newton_to_permutations < _CLEARLY[1]:
             return
+        if self._coordinate_steps_are_quick():
+            self._begin_with(Permutations)
+            return
         if curved_at_zero(problem) and (2 * size > problem.n or self._newton_cost < _QUICK_STEP):
             return  # not worth a look
         rng = self.rng
         sample = Sample(problem, rng, size)
         self.rows_touched += sample.steps.rows_touched
         if sample.gap > _HARD * max(1.0, self._newton_to_permutations):
-            self.active = Newton(problem, rng)
+            self._begin_with(Newton)
+            assert isinstance(self.active, Newton)
             self.active.sample = sample
         else:
-            self.active = Permutations(problem, rng)
+            self._begin_with(Permutations)
+
+    def _coordinate_steps_are_quick(self) -> bool:
+        """Whether rows are coupled so weakly that coordinate steps will surely be done before a few Newton steps are."""
+        problem = self.problem
+        coupling = mean_coupling(problem)
+        if not (coupling <= _WEAK and self.target > 0.0):
+            return False
+        epochs = _EPOCHS_EACH * (1.0 + coupling) * math.log(problem.at_zero / self.target)
+        return epochs < _SURELY * _FEW_EPOCHS * self._newton_to_permutations
+
+    def _begin_with(self, kind: type[Solver]) -> None:
+        """Replace the first method, which has not begun."""
+        self.active = kind(self.problem, self.rng)
         self.phase = self.active.name
         self.settled = isinstance(self.active, Newton)
 
@@ -298,7 +325,21 @@ class Auto(Solver):
 
     def foresee(self, gap: float, target: float) -> None:
         """As `observe`, of an estimate; the next gap that is certified will tell whether to believe it."""
-        self._weigh(gap, target)
+        self._weigh(gap, target)()
+
+    def judges_by_guess(self, guess: float, target: float) -> bool:
+        """Go on with permutations, or with adaptive visits; other methods take a certificate, which tells the gap for sure."""
+        if not isinstance(self.active, Permutations):
+            return False
+        known = self.history.copy(), self.since, self.proved, self.guessed
+        self.alike = self.active.even > _ALIKE
+        change = self._weigh(guess, target)
+        if change not in (_go_on, self._visit_adaptively):
+            self.history, self.since, self.proved, self.guessed = known
+            return False
+        change()
+        self._count()
+        return True
 
     def observe(self, gap: float, target: float) -> None:
         """Extrapolate from the gaps of the last half of the run and change the method where another one is cheaper."""
@@ -306,7 +347,7 @@ class Auto(Solver):
         for k in range(len(self.history) - 1, self.proved - 1, -1):
             if _OPTIMISTIC * self.history[k][1] < gap:
                 self._forget(k)
-        self._weigh(gap, target)
+        self._weigh(gap, target)()
         self.proved = len(self.history)
 
     def _forget(self, k: int) -> None:
@@ -314,12 +355,12 @@ class Auto(Solver):
         self.since -= self.since > k
         self.proved -= self.proved > k
 
-    def _weigh(self, gap: float, target: float) -> None:
+    def _weigh(self, gap: float, target: float) -> Callable[[], None]:
+        """Take a gap into the history; return what begins the method that is cheapest from here on, as far as it tells."""
         if isinstance(self.active, RowSpaceCg) and self.active.has_failed(gap):
-            self._change(ConjugateGradients, afresh=True)
-            return
+            return partial(self._change, ConjugateGradients, afresh=True)
         if not 0.0 < gap < math.inf:
-            return  # solved, or nothing is known
+            return _go_on  # solved, or nothing is known
         passes = self.rows_touched / self.problem.n
         two_epochs = len(self.history) == 1 and passes - self.history[0][0] > 1.5  # besides a look
         if two_epochs and isinstance(self.active, Permutations) and self.active.rate > 0.0:
@@ -332,43 +373,67 @@ class Auto(Solver):
             self.guessed = False
         self.history.append((passes, gap))
         if self.settled or self._on_trial or not gap > target:
-            return
+            return _go_on
         if self.part_wanted < 1.0:
-            return  # an epoch that was to be the last, and short: rows that it left out are behind the others
+            return _go_on  # an epoch that was to be the last, and short: rows that it left out are behind the others
         # The first gap of all says nothing of the rate (one epoch takes most of it away), nor do those of another phase.
         recent = self.history[max(1, self.since) :]
         if len(recent) < (2 if isinstance(self.active, Permutations) or self._is_far(gap) else _SETTLING):
-            return
+            return _go_on
         # gaps go up and down; the best ones tell the trend
-        passes_before = next(at for at, _ in recent if at >= 0.5 * passes)
+        passes_before = next((at for at, _ in recent[:-1] if at >= 0.5 * passes), recent[-2][0])
         gap_before = min(value for at, value in recent if at <= passes_before)
         gap = min(value for _, value in recent)
         rate = math.log(gap_before / gap) / (passes - passes_before) if passes > passes_before else 0.0
         left = math.log(gap / gap_within_digits(self.problem, target)) / rate if rate > 0 else math.inf
+        return self._what_next(gap, passes, rate, left, target)
+
+    def _what_next(self, gap: float, passes: float, rate: float, left: float, target: float) -> Callable[[], None]:
+        """What begins the method that is cheapest where so many passes are left, at this rate."""
         if isinstance(self.active, InteriorPoint):
             gaps = [gap for _, gap in self.history[self.since :]]
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
-                self._change(Newton if isinstance(self.active, InteriorPointOfSquares) else Permutations)
-                self.settled = True
+                return partial(
+                    self._end_with, Newton if isinstance(self.active, InteriorPointOfSquares) else Permutations
+                )
         elif self._truncated_steps_are_a_guess and self._second_order_is_cheaper(left, passes, gap):
             if Trial.can_pay(self.problem, self._cost_in_all(left, passes, gap), self._spent_on_steps):
-                self._try_truncated_steps(left, passes, gap)
-            elif self.trial is not None and self._cost_of(left) > _STEPS_AFTER_TRIAL * self._newton_cost:
-                self._settle_for(self.trial.newton)  # it failed, but the coordinate steps would take for ever
+                return partial(self._try_truncated_steps, left, passes, gap)
+            if self.trial is not None and self._cost_of(left) > _STEPS_AFTER_TRIAL * self._newton_cost:
+                return partial(
+                    self._settle_for, self.trial.newton
+                )  # it failed, but coordinate steps would take for ever
         elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
-            self._change(self._second_order(), afresh=self._is_far(gap))
-            self.settled = not isinstance(self.active, InteriorPoint)
+            return partial(self._end_with, self._second_order(), afresh=self._is_far(gap))
         elif self._truncated_steps_may_pay(left, passes, gap):
-            self._try_truncated_steps(left, passes, gap)
-        elif isinstance(self.active, Permutations) and left > _MANY_PASSES and self._scans_may_pay(rate):
-            self._change(Adaptive)
+            return partial(self._try_truncated_steps, left, passes, gap)
+        elif isinstance(self.active, Permutations) and self._scans_may_pay(rate, left):
+            return self._visit_adaptively
+        return _go_on
 
-    def _scans_may_pay(self, rate: float) -> bool:
-        """Whether permutations are slow; where a scan costs half of an epoch, two gaps have to say so.
+    def _visit_adaptively(self) -> None:
+        self._change(Adaptive)
+
+    def _end_with(self, kind: type[Any], afresh: bool = False) -> None:
+        """Change to a method that will not be left again, but for a first interior-point method, which may end too early."""
+        has_ended = isinstance(self.active, InteriorPoint)
+        self._change(kind, afresh)
+        self.settled = has_ended or not isinstance(self.active, InteriorPoint)
+
+    def _rows_are_uneven(self) -> bool:
+        """Whether permutations have met residuals of which few are large."""
+        return isinstance(self.active, Permutations) and self.active.even < UNEVEN
+
+    def _scans_may_pay(self, rate: float, left: float) -> bool:
+        """Whether permutations are slow, or rows uneven; where a scan costs half of an epoch, two gaps have to say so.
 
         With the squared loss all rows matter alike: there adaptive visits save a tenth of the epochs, less than the scans cost.
         """
         if isinstance(self.problem.loss, Squared) or self._rows_matter_alike():
+            return False
+        if self._rows_are_uneven():
+            return left > FEW_IF_UNEVEN
+        if not left > _MANY_PASSES:
             return False
         with_scan = 1.0 + self._scan_cost / self._epoch_cost
         return rate * with_scan < _FAST and (with_scan < _DEAR_SCAN or not self.guessed)

@@ -137,6 +137,9 @@ class Solver:
     guess: float | None = None
     """What the gap is about, by what its rows were found to have in it on the way; good enough until there is a certificate."""
 
+    even: float = 1.0
+    """How even the residuals were that the last epoch met, where the method knows: 1 if all were alike, 1/n if one was all."""
+
     begins_at_zero: bool = False
     """Whether the α to begin with is known to be zero; to look at all of it takes as long as a pass over few columns."""
 
@@ -240,6 +243,10 @@ class Solver:
     def foresee(self, gap: float, target: float) -> None:
         """As `observe`, of a gap that is estimated and not certified."""
         self.observe(gap, target)
+
+    def judges_by_guess(self, guess: float, target: float) -> bool:
+        """Judge the run by what the gap is about; return False where that needs a certificate."""
+        return False
 
     def observe(self, gap: float, target: float) -> None:
         """Hear of an evaluation."""

@@ -276,7 +276,8 @@ class Run:
         self.activity, estimate = self.solver.activity, self.solver.gap_estimate
         # The first evaluation is of the point given, and a method may have moved on from there at once.
         self.solver.optimism = max(1.0, certificate.gap / estimate) if estimate and len(self.trace) > 1 else 1.0
-        self.solver.observe(certificate.gap, self.target)
+        if not quietly:  # the run has ended
+            self.solver.observe(certificate.gap, self.target)
         if self.callback is not None and not quietly:
             state = State(self.epoch, passes, self.seconds, certificate, weights, b, feasible, self.trace)
             if self.callback(state) and outcome is None:
@@ -451,7 +452,9 @@ class Run:
         if guess is None or self.epoch >= _LONGEST_WAIT:
             return True
         rate = math.log(before / activity) if 0.0 < activity < before else 0.0
-        return first_is_due(guess, self._enough, rate)
+        if not first_is_due(guess, self._enough, rate, self.solver.even):
+            return False
+        return guess <= self._enough or not self.solver.judges_by_guess(guess, self.target)
 
     def _next_evaluation(self) -> int:
         if self.evaluate_every is not None:

@@ -17,6 +17,7 @@ from .._jit import kernel
 from ..problem import Problem
 from .base import ENTRIES_PER_CALL, Solver
 from .dealing import ONE_EACH, Visits
+from .guesses import evenness
 from .together import Epochs, Together
 from .visits import visit_rows
 
@@ -47,6 +48,9 @@ class ExactSteps(Solver):
     misfit: float = 0.0
     """The same of what the rows had in the gap when they were visited, about."""
 
+    even: float = 1.0
+    """How even the residuals were that the last epoch met."""
+
     def start(self, alpha: Array, intercept: float) -> None:
         """Take α as the starting point and set w = w(α)."""
         super().start(alpha, intercept)
@@ -61,13 +65,18 @@ class ExactSteps(Solver):
 
     def begin_epoch(self) -> None:
         """Begin to count."""
-        self.gain = self.misfit = 0.0
+        self.gain = self.misfit = self.residuals_met = self.squares_met = 0.0
 
     def end_epoch(self) -> None:
         """Say what a whole epoch would have had."""
         super().end_epoch()
         self.gain /= self.part_wanted
         self.misfit /= self.part_wanted
+        self.even = evenness(self.residuals_met, self.squares_met, self.part_wanted * self._visits_of_epoch)
+
+    @property
+    def _visits_of_epoch(self) -> int:
+        return self.problem.n
 
     def renew(self, w: Array, error: float) -> None:
         """Take w(α) as it was just summed from α."""
@@ -107,7 +116,7 @@ class ExactSteps(Solver):
         # A turn ends with w + (1/σ') Σ_k (copy_k − w): as many roundings of the copies' ways as there are threads and
         # some more, and two of w itself. The copies' own roundings are those of their visits.
         way = (2 + self.team.size) * made.way
-        self._account(drift, made.visits, way, (made.gained, made.misfit), made.additions)
+        self._account(drift, made.visits, way, made.found, made.additions)
         return made.epochs, made.misfit_before, made.left_before
 
     @property
@@ -148,9 +157,8 @@ class ExactSteps(Solver):
 
     @cached_property
     def coupling(self) -> float:
-        """The mean of L_i q_i. In theory coordinate steps divide the gap by e in about one epoch more than that."""
-        problem = self.problem
-        return self.scale * float(problem.smoothness @ problem.row_norms_squared) / problem.n
+        """The mean of L_i q_i."""
+        return mean_coupling(self.problem)
 
     @property
     def _inverse_smoothness(self) -> float:
@@ -159,14 +167,21 @@ class ExactSteps(Solver):
     def _account(
         self, drift: float | None, visits: int, travelled: float, found: Sequence[float], additions: int
     ) -> None:
-        """Hear the drift before and, from a kernel, visits, Σ |c| ‖x_i‖, n times gain and misfit, and how often w changed."""
+        """Hear the drift before and, from a kernel, visits, Σ |c| ‖x_i‖, what `visit_rows` found, and how often w changed."""
         self.rows_touched += visits
-        gained, misfit = found
+        gained, misfit, residuals, squares = found
         self.gain += gained / self.problem.n
         self.misfit += misfit / self.problem.n
+        self.residuals_met += residuals
+        self.squares_met += squares
         self.farthest += travelled * (1 + visits * _EPS)
         if drift is not None:
             self.drift = drift + _EPS * (8.0 * travelled + 2.0 * additions * self.farthest)
+
+
+def mean_coupling(problem: Problem) -> float:
+    """The mean of L_i q_i. In theory coordinate steps divide the gap by e in about one epoch more than that."""
+    return float(problem.smoothness @ problem.row_norms_squared) / (problem.lam * problem.n**2)
 
 
 def run_length(problem: Problem) -> int:

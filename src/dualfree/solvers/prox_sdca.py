@@ -19,7 +19,7 @@ from ..sampling.permutation import shuffle, shuffle_from, shuffle_runs, shuffle_
 from .base import ENTRIES_PER_CALL, RandomNumbers
 from .dealing import ONE_EACH, Visits
 from .exact_steps import ExactSteps, run_length
-from .guesses import UNKNOWN_RATE, gap_left, goes_on, left_after, rate_of
+from .guesses import UNKNOWN_RATE, evenness_of, gap_left, goes_on, left_after, rate_of
 from .together import Epochs
 from .visits import move_intercept, visit_rows
 
@@ -94,6 +94,7 @@ class Permutations(ProxSdca):
         super().__init__(problem, rng)
         self.length = run_length(problem)
         self.epochs_so_far = 0
+        self.seeds = np.empty(0, dtype=np.uint64)
         self.part = (0.0, 1.0)  # of the permutation, that this epoch is about
         self.visit_only(self.permutation)
 
@@ -101,6 +102,10 @@ class Permutations(ProxSdca):
         """Leave the other rows as they are."""
         self.permutation = chosen.astype(self.permutation.dtype, copy=False)
         self.everyone = self.permutation.copy() if self.length > 1 else self.permutation
+
+    @property
+    def _visits_of_epoch(self) -> int:
+        return self.permutation.size
 
     def begin_epoch(self) -> None:
         """Shuffle the rows. A short epoch does without, if it can: it begins with the rows that have waited longest."""
@@ -149,13 +154,18 @@ class Permutations(ProxSdca):
 
     def _epochs(self, most: int) -> Epochs:
         """What a call needs to know that makes up to so many epochs."""
-        n, seeds = self.problem.n, self.rng.integers(2**64, size=most, dtype=np.uint64)
+        n, missing = self.problem.n, most - self.seeds.size
+        if missing > 0:
+            self.seeds = np.concatenate((self.seeds, self.rng.integers(2**64, size=missing, dtype=np.uint64)))
         left = n * self.activity if self.activity is not None else math.inf
-        return Epochs(seeds, n * self.misfit_before, left, n * self.enough_activity, n * self.enough_guessed)
+        return Epochs(
+            self.seeds[:most], n * self.misfit_before, left, n * self.enough_activity, n * self.enough_guessed
+        )
 
     def _hear_of_epochs(self, made: int, misfit_before: float, left_before: float) -> None:
         """Hear how many were made and, of the last but one, n times its misfit and what it left of the gap, about."""
         n = self.problem.n
+        self.seeds = self.seeds[made:]  # the next call takes the others: its epochs are those of single calls
         self.epochs_made, self.misfit_before, self.activity_before = made, misfit_before / n, left_before / n
 
     def _make_epochs(self, most: int) -> None:
@@ -175,18 +185,19 @@ class Permutations(ProxSdca):
 @kernel
 def _make_epochs(
     data: Any, how: Any, orders: Any, epochs: Any, b: float, point: Any
-) -> tuple[int, float, float, float, float, float, float]:
+) -> tuple[int, float, float, float, float, float, float, float, float]:
     """Make epochs, the first in the order that there is; after each but the last b makes its step.
 
-    Return how many, b, Σ |c| ‖x_i‖, n times the last gain of D and the last misfit, and `Epochs.misfit` and `left` of the last
-    epoch but one.
+    Return how many, b, Σ |c| ‖x_i‖, what `visit_rows` found in the last epoch, and `Epochs.misfit` and `left` of the last but
+    one.
     """
     rows, loss, y, s, v, scale, extra = data
     source, order, length = orders
     seeds, misfit, left, enough, enough_guessed = epochs
     alpha, w, offset = point
     made, travelled, gained, misfit_before, left_before = 0, 0.0, 0.0, misfit, left
-    while made == 0 or (made < seeds.size and goes_on(left, left_before, enough, enough_guessed)):
+    residuals, squares, even = 0.0, 0.0, 1.0
+    while made == 0 or (made < seeds.size and goes_on(left, left_before, even, enough, enough_guessed)):
         if made > 0:
             b = move_intercept(alpha, b, scale, extra, offset)
             if length > 1:
@@ -194,8 +205,10 @@ def _make_epochs(
             else:
                 shuffle_from(order, seeds[made])
         misfit_before, left_before = misfit, left
-        way, gained, misfit = visit_rows(rows, loss, y, s, v, scale, extra, False, *how, order, alpha, w, offset)
-        left = left_after(misfit, misfit_before)
+        way, gained, misfit, residuals, squares = visit_rows(
+            rows, loss, y, s, v, scale, extra, False, *how, order, alpha, w, offset
+        )
+        left, even = left_after(misfit, misfit_before), evenness_of(residuals, squares, order.size)
         travelled += way
         made += 1
-    return made, b, travelled, gained, misfit, misfit_before, left_before
+    return made, b, travelled, gained, misfit, residuals, squares, misfit_before, left_before

@@ -25,7 +25,7 @@ from ..team import SAID, Team, columns_of, own_part
 from ..vector_math import copy_into
 from ..workers import share_out
 from .dealing import Dealing, Visits, deal, own_visits
-from .guesses import goes_on, left_after
+from .guesses import evenness_of, goes_on, left_after
 from .visits import move_intercept, visit_rows
 
 # Windows of an epoch: where w is long, and where it is so short that putting it together costs next to nothing. A long one's
@@ -44,7 +44,9 @@ _LEAST_PART = 0.6  # of a thread's own q_i, which is σ' times the true one, tha
 # Columns that are put together at a time; and how many columns before their turn the memory is asked for them.
 _COLUMNS, _AHEAD = 512, 1024
 # What is found of each thread, by its place.
-_WAY, _GAINED, _MISFIT, _TOGETHER, _APART, _OFFSET, _MOVED, _COLUMNS_TOGETHER, _COLUMNS_APART, _MADE = range(10)
+_WAY, _GAINED, _MISFIT, _RESIDUALS, _SQUARES, _TOGETHER, _APART, _OFFSET, _MOVED = range(9)
+_COLUMNS_TOGETHER, _COLUMNS_APART, _MADE = range(9, 12)
+_OF_EPOCH = slice(_GAINED, _TOGETHER)  # what `visit_rows` finds in an epoch
 _BESIDE = 16  # numbers, so that two threads' visits share no cache line
 
 
@@ -63,7 +65,7 @@ class Epochs(NamedTuple):
 
 
 class Made(NamedTuple):
-    """What was done: epochs, visits and additions to w; b, Σ |c| ‖x_i‖ and, of the last epoch, n times D's gain and the misfit.
+    """What was done: epochs, visits and additions to w; b, Σ |c| ‖x_i‖ and, of the last epoch, what `visit_rows` found.
 
     And `Epochs` of the one before it.
     """
@@ -73,8 +75,7 @@ class Made(NamedTuple):
     additions: int
     intercept: float
     way: float
-    gained: float
-    misfit: float
+    found: tuple[float, ...]
     misfit_before: float
     left_before: float
 
@@ -122,9 +123,9 @@ class Together:
             raise MemoryError("A thread had not enough memory.")
         self.measured = True
         sums = np.add.reduce(found).tolist()
-        visited, way, gained, misfit = int(sums[_MADE]), sums[_WAY], sums[_GAINED], sums[_MISFIT]
+        visited, way, of_epoch = int(sums[_MADE]), sums[_WAY], tuple(sums[_OF_EPOCH])
         additions = visited + made * windows * turns
-        return Made(made, visited, additions, b, way, gained, misfit, misfit_before, left_before)
+        return Made(made, visited, additions, b, way, of_epoch, misfit_before, left_before)
 
     def _dealt(self, visits: Visits) -> Array:
         """Where each thread puts down its visits, and in the end how many there are; kept: fresh memory costs time."""
@@ -220,13 +221,13 @@ def _visit(
     _, _, frequent, known = means
     size = cuts.size - 1
     per_offset = 1.0 / extra if extra > 0.0 else 0.0  # the square of ω's change for that of βω's
-    made, misfit_before, left_before = 0, misfit, left
-    while made == 0 or (made < seeds.size and goes_on(left, left_before, enough, enough_guessed)):
+    made, misfit_before, left_before, even = 0, misfit, left, 1.0
+    while made == 0 or (made < seeds.size and goes_on(left, left_before, even, enough, enough_guessed)):
         if made > 0:
             b = move_intercept(alpha, b, scale, extra, offset)
         owners = deal(rows, which, counts, groups, size, seeds[made])
         dealt_out = (which, counts, run, groups, owners, seeds[made], dealt)
-        found[:, _GAINED] = found[:, _MISFIT] = 0.0
+        found[:, _OF_EPOCH] = 0.0
         for number in range(windows * turns):
             if _begins_window(number, turns, first):
                 found[:, _TOGETHER] = found[:, _APART] = 0.0
@@ -249,6 +250,7 @@ def _visit(
         made, first, misfit_before, left_before = made + 1, False, misfit, left
         misfit = found[:, _MISFIT].sum()
         left = left_after(misfit, misfit_before)
+        even = evenness_of(found[:, _RESIDUALS].sum(), found[:, _SQUARES].sum(), which.size)
     return 0, sigma, made, b, misfit_before, left_before
 
 
@@ -286,12 +288,14 @@ def _turn(own: int, cuts: Any, data: Any, plan: Any, point: Any, how: Any, means
     count, all_turns = end - begin, windows * turns
     mine = dealt[begin + count * number // all_turns : begin + count * (number + 1) // all_turns]
     found[own, _MADE] += mine.size
-    way, gain, misfit = visit_rows(
+    way, gained, misfit, residuals, squares = visit_rows(
         rows, loss, y, s, v, scale * sigma, extra, False, inverse_smoothness, own_part_of_q, mine, alpha, copy, here
     )
     found[own, _WAY] += way
-    found[own, _GAINED] += gain
+    found[own, _GAINED] += gained
     found[own, _MISFIT] += misfit
+    found[own, _RESIDUALS] += residuals
+    found[own, _SQUARES] += squares
     if _begins_window(number + 1, turns, first):
         found[own, _MOVED] = here[0] - base[frequent.size]
     else:

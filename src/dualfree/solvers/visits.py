@@ -47,8 +47,10 @@ def visit_rows(
     alpha: Any,
     w: Any,
     offset: Any,
-) -> tuple[float, float, float]:
-    """Make one exact step for each row of `order`; return Σ |c| ‖x_i‖, n times what D gained, at least, and Σ FY_i, about.
+) -> tuple[float, float, float, float, float]:
+    """Make one exact step for each row of `order`.
+
+    Return Σ |c| ‖x_i‖, n times what D gained, at least, and about Σ FY_i, Σ |κ_i| and Σ κ_i² of what the steps met.
 
     A step that counts only a part ρ ≥ ½ of q_i goes beyond the top, as in successive over-relaxation: D = c − q_i δ²/2 up to a
     constant and the factor 1/n, with c concave of curvature 1/L_i at least and a slope of at least ρ q_i δ where the step
@@ -57,7 +59,7 @@ def visit_rows(
     What row i had in the gap before, FY_i, is about κ²/(2 φ''), φ'' being that of halfway, and the step makes up for
     κ = (1 + ρ q_i φ'') δ. Where the loss has a corner, nothing of the kind is known.
     """
-    travelled, gained, misfit = 0.0, 0.0, 0.0
+    travelled, gained, misfit, residuals, squares = 0.0, 0.0, 0.0, 0.0, 0.0
     smoothness = 1.0 / inverse_smoothness
     last = order.size - 1
     at_once = adds_and_multiplies_at_once(rows)
@@ -92,5 +94,8 @@ def visit_rows(
                 middle = 0.5 * (old + new)
                 curvature = s[i] * loss_curvature_from_dual(loss, middle if s[i] == 1.0 else middle / s[i], smoothness)
                 kappa = (1.0 + part_of_q * q * curvature) * delta
-                misfit += 0.5 * kappa * kappa / curvature if curvature < np.inf else half * q
-    return travelled, gained, misfit
+                square = kappa * kappa
+                misfit += 0.5 * square / curvature if curvature < np.inf else half * q
+                residuals += abs(kappa)
+                squares += square
+    return travelled, gained, misfit, residuals, squares

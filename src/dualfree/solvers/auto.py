@@ -393,16 +393,14 @@ class Auto(Solver):
         if isinstance(self.active, InteriorPoint):
             gaps = [gap for _, gap in self.history[self.since :]]
             if min(gaps[-_INTERIOR_PATIENCE:]) > 0.9 * min(gaps[:-_INTERIOR_PATIENCE], default=math.inf):
-                return partial(
-                    self._end_with, Newton if isinstance(self.active, InteriorPointOfSquares) else Permutations
-                )
+                last = Newton if isinstance(self.active, InteriorPointOfSquares) else Permutations
+                return partial(self._end_with, last)
         elif self._truncated_steps_are_a_guess and self._second_order_is_cheaper(left, passes, gap):
             if Trial.can_pay(self.problem, self._cost_in_all(left, passes, gap), self._spent_on_steps):
                 return partial(self._try_truncated_steps, left, passes, gap)
+            # it may have failed, but coordinate steps would take for ever
             if self.trial is not None and self._cost_of(left) > _STEPS_AFTER_TRIAL * self._newton_cost:
-                return partial(
-                    self._settle_for, self.trial.newton
-                )  # it failed, but coordinate steps would take for ever
+                return partial(self._settle_for, self.trial.newton)
         elif self._second_order_is_cheaper(left, passes, gap) or self._all_digits_are_wanted(gap, target):
             return partial(self._end_with, self._second_order(), afresh=self._is_far(gap))
         elif self._truncated_steps_may_pay(left, passes, gap):

@@ -48,9 +48,6 @@ class ExactSteps(Solver):
     misfit: float = 0.0
     """The same of what the rows had in the gap when they were visited, about."""
 
-    even: float = 1.0
-    """How even the residuals were that the last epoch met."""
-
     def start(self, alpha: Array, intercept: float) -> None:
         """Take α as the starting point and set w = w(α)."""
         super().start(alpha, intercept)

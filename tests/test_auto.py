@@ -900,7 +900,7 @@ def test_the_way_to_the_starting_point_is_not_a_step() -> None:
 
 @pytest.mark.parametrize("target", [1e-3, 1e-6, 1e-9])
 def test_a_step_that_may_be_the_last_is_solved_as_tol_needs_it(target: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(1, 15):
+    for number in range(1, 25):  # how many there are depends on the last bits of X, which BLAS decides
         steps, _ = _truncated(1e-5, target, number, monkeypatch)
         if steps.exactness.may_be_last:
             left = float(np.sum(np.square(steps.unsolved))) / (2.0 * steps.problem.lam)
@@ -912,7 +912,7 @@ def test_a_step_that_may_be_the_last_is_solved_as_tol_needs_it(target: float, mo
 
 
 def test_all_digits_take_no_more_products_than_there_are_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps, made = _truncated(1e-5, 0.0, 14, monkeypatch)
+    steps, made = _truncated(1e-5, 0.0, 24, monkeypatch)
     assert max(made) <= 200  # of 500
     assert df.certify(steps.problem, steps.w, 0.0, steps.alpha).relative_gap < 1e-11
 

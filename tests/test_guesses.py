@@ -20,6 +20,7 @@ from dualfree.solvers.exactness import Exactness
 from dualfree.solvers.guesses import evenness, gap_left, goes_on, part_of_epoch, rate_of
 from dualfree.solvers.newton import Newton
 from dualfree.solvers.prox_sdca import Permutations, ProxSdca
+from dualfree.solvers.sample import Sample
 from dualfree.solvers.visits import visit_rows
 from dualfree.team import Team
 
@@ -303,6 +304,13 @@ def test_of_some_rows_it_is_they_that_count() -> None:
     steps.visit(25)
     steps.end_epoch()
     assert steps.even == pytest.approx(1.0)
+
+
+def test_a_part_of_the_rows_is_coupled_by_their_number() -> None:
+    """With the same λ, q_i is ‖x_i‖²/(λm) for m of them: what decides how far its steps go."""
+    problem = df.Problem(np.eye(100), np.tile([1.0, -1.0], 50), loss="squared_hinge", lam=0.5)
+    assert Permutations(problem, np.random.default_rng(0)).coupling == pytest.approx(1.0 / 50.0)
+    assert Sample(problem, np.random.default_rng(0), 10).steps.coupling == pytest.approx(1.0 / 5.0)
 
 
 def text_with_few_hard_rows() -> tuple[scipy.sparse.csr_array, np.ndarray]:

@@ -268,11 +268,10 @@ class Auto(Solver):
 
     def _coordinate_steps_are_quick(self) -> bool:
         """Whether rows are coupled so weakly that coordinate steps will surely be done before a few Newton steps are."""
-        problem = self.problem
-        coupling = mean_coupling(problem)
+        coupling = mean_coupling(self.problem, self.scale)
         if not (coupling <= _WEAK and self.target > 0.0):
             return False
-        epochs = _EPOCHS_EACH * (1.0 + coupling) * math.log(problem.at_zero / self.target)
+        epochs = _EPOCHS_EACH * (1.0 + coupling) * math.log(self.problem.at_zero / self.target)
         return epochs < _SURELY * _FEW_EPOCHS * self._newton_to_permutations
 
     def _begin_with(self, kind: type[Solver]) -> None:
@@ -332,7 +331,7 @@ class Auto(Solver):
         if not isinstance(self.active, Permutations):
             return False
         known = self.history.copy(), self.since, self.proved, self.guessed
-        self.alike = self.active.even > _ALIKE
+        self.alike = self.even > _ALIKE
         change = self._weigh(guess, target)
         if change not in (_go_on, self._visit_adaptively):
             self.history, self.since, self.proved, self.guessed = known
@@ -418,10 +417,6 @@ class Auto(Solver):
         self._change(kind, afresh)
         self.settled = has_ended or not isinstance(self.active, InteriorPoint)
 
-    def _rows_are_uneven(self) -> bool:
-        """Whether permutations have met residuals of which few are large."""
-        return isinstance(self.active, Permutations) and self.active.even < UNEVEN
-
     def _scans_may_pay(self, rate: float, left: float) -> bool:
         """Whether permutations are slow, or rows uneven; where a scan costs half of an epoch, two gaps have to say so.
 
@@ -429,7 +424,7 @@ class Auto(Solver):
         """
         if isinstance(self.problem.loss, Squared) or self._rows_matter_alike():
             return False
-        if self._rows_are_uneven():
+        if self.even < UNEVEN:
             return left > FEW_IF_UNEVEN
         if not left > _MANY_PASSES:
             return False

@@ -155,7 +155,7 @@ class ExactSteps(Solver):
     @cached_property
     def coupling(self) -> float:
         """The mean of L_i q_i."""
-        return mean_coupling(self.problem)
+        return mean_coupling(self.problem, self.scale)
 
     @property
     def _inverse_smoothness(self) -> float:
@@ -176,9 +176,9 @@ class ExactSteps(Solver):
             self.drift = drift + _EPS * (8.0 * travelled + 2.0 * additions * self.farthest)
 
 
-def mean_coupling(problem: Problem) -> float:
-    """The mean of L_i q_i. In theory coordinate steps divide the gap by e in about one epoch more than that."""
-    return float(problem.smoothness @ problem.row_norms_squared) / (problem.lam * problem.n**2)
+def mean_coupling(problem: Problem, scale: float) -> float:
+    """The mean of L_i q_i, q_i = scale ‖x_i‖². In theory coordinate steps divide the gap by e in one epoch more than that."""
+    return scale * float(problem.smoothness @ problem.row_norms_squared) / problem.n
 
 
 def run_length(problem: Problem) -> int:
